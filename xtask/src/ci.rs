@@ -47,6 +47,10 @@ const STAGES: [Stage; 13] = [
     }),
 ];
 
+/// Free disk, in GiB, without which a first run does not start. It uses about 14 (builds 8, packages of npm 5), and a disk that
+/// is full after half an hour fails in many places that do not say why.
+const MIN_FREE_GIB: u64 = 16;
+
 /// How long the tests wait for the agents of other vendors, which the stages before them had minutes for.
 const AGENTS_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -61,6 +65,9 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             "there is no stage `{unknown}`; there are: {}",
             names.join(" ")
         ));
+    }
+    if arguments.is_empty() {
+        check_free_disk()?;
     }
     // Drop the results of an earlier run, if there are any.
     let _ = fs::remove_file(skipped_file());
@@ -91,6 +98,26 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     println!("==> all stages passed: {}", times.join(", "));
     report_skipped();
     Ok(())
+}
+
+/// Checks that a first run has the disk that it needs; a later one finds most of it there.
+fn check_free_disk() -> Result {
+    if sh::root().join("target/debug/deps").is_dir() {
+        return Ok(());
+    }
+    let listed = sh::output(command("df").args(["-P", "-k"]).arg(sh::root()));
+    match listed.ok().and_then(|listed| free_gib(&listed)) {
+        Some(free) if free < MIN_FREE_GIB => failed(format!(
+            "{free} GiB of disk are free where the project is, and a first run needs {MIN_FREE_GIB}: free some and try again"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Reads the free space, in GiB, from the output of `df -P -k`.
+fn free_gib(listed: &str) -> Option<u64> {
+    let free = listed.lines().nth(1)?.split_whitespace().nth(3)?;
+    Some(free.parse::<u64>().ok()? >> 20)
 }
 
 /// Checks licences, sources and versions of dependencies (`deny.toml`). Advisories need the network: hosted CI checks them.
@@ -239,6 +266,13 @@ mod tests {
         // Its library has none, and the command has no library.
         assert!(!names.contains("outrigger-agent"), "{names:?}");
         assert!(!names.contains("outrigger-cli"), "{names:?}");
+    }
+
+    #[test]
+    fn free_disk_is_read_from_df() {
+        let listed = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264239104 89128960 7025459 93% /\n";
+        assert_eq!(free_gib(listed), Some(6));
+        assert_eq!(free_gib("df: no such file"), None);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::model_settings::{hold_agent, hold_provider};
 
+/// Lists of providers, of which one is asked where nobody names a model.
+const LISTS: [&str; 2] = ["disabled_providers", "enabled_providers"];
+
 /// Puts back in `value` what plugins without the grant changed. `given`: the configuration that they were given, without its
 /// secrets, which return where they were. `models`: those of the user's settings and variables.
 pub fn hold_settings(
@@ -17,6 +20,7 @@ pub fn hold_settings(
     value: &mut Value,
     models: impl Fn() -> Models,
 ) {
+    hold_lists(plugins, given, value);
     for name in changed("agent", given, value) {
         let path = ["agent", &name];
         let Some(by) = lacking(plugins, &path) else {
@@ -51,6 +55,30 @@ pub fn hold_settings(
     }
 }
 
+/// Puts back the lists of providers that plugins without the grant changed.
+fn hold_lists(plugins: &Plugins, given: &Value, value: &mut Value) {
+    for key in LISTS {
+        let before = given.get(key);
+        if value.get(key) == before {
+            continue;
+        }
+        let Some((plugin, table)) = lacking_for_key(plugins, key) else {
+            continue;
+        };
+        let Value::Object(fields) = &mut *value else {
+            return;
+        };
+        match before {
+            Some(before) => drop(fields.insert(key.to_owned(), before.clone())),
+            None => drop(fields.shift_remove(key)),
+        }
+        tracing::warn!(
+            "[config] the plugin {plugin} set `{key}`, which says who answers requests: it stays as it was; `model = true` under \
+             [plugins.\"{table}\"] in your own outrigger.toml lets it"
+        );
+    }
+}
+
 /// Returns whether the user can ask a provider that the configuration does not name, with a credential that no plugin stored.
 fn is_users(models: &Models, provider: &str) -> bool {
     let stored = models.credentials().stored(provider);
@@ -76,6 +104,16 @@ fn section<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Object> {
         *section = Value::Object(Object::new());
     }
     section.as_object_mut()
+}
+
+/// Returns a plugin that changed this key of the configuration without the grant `model`, and the table that grants it.
+#[must_use]
+pub fn lacking_for_key(plugins: &Plugins, key: &str) -> Option<(PluginId, String)> {
+    let mut by = plugins.configured_keys(&[key]).into_iter();
+    by.find_map(|plugin| {
+        let table = plugins.grant_missing(&plugin, Grant::Model)?;
+        Some((plugin, table))
+    })
 }
 
 /// Returns a plugin that changed this place without the grant, and the table that grants it.

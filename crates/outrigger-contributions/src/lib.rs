@@ -11,7 +11,7 @@ pub mod providers;
 pub mod startup_api;
 
 pub use entries::sandbox_contributions;
-pub use hold_settings::hold_settings;
+pub use hold_settings::{hold_settings, lacking_for_key};
 
 /// Why a plugin's URL is not requested.
 pub const NOTHING: &str = "the plugin may connect to nothing, and the address would be asked for it; grant the plugin its host \

@@ -10,6 +10,11 @@ use outrigger_protocol::Object;
 use outrigger_protocol::model::PLACE_OPTIONS;
 use serde_json::Value;
 
+/// Keys that are a model.
+const MODELS: [&str; 2] = ["model", "small_model"];
+/// Sections whose entries have a `model`.
+const SECTIONS: [&str; 3] = ["agent", "command", "mode"];
+
 /// What a plugin may change of a value.
 #[derive(Clone, Copy)]
 enum Rule {
@@ -238,6 +243,20 @@ fn names(before: Option<&Object>, after: &Object) -> Vec<String> {
     let gone = before.into_iter().flat_map(|it| it.keys());
     let gone = gone.filter(|name| !after.contains_key(*name));
     after.keys().chain(gone).cloned().collect()
+}
+
+/// Returns the JSON pointers of the models in a configuration, each with its top-level key.
+#[must_use]
+pub fn model_pointers(value: &Value) -> Vec<(&'static str, String)> {
+    let mut found: Vec<_> = MODELS.map(|key| (key, format!("/{key}"))).into();
+    for section in SECTIONS {
+        let entries = value.get(section).and_then(Value::as_object);
+        for name in entries.into_iter().flat_map(|it| it.keys()) {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            found.push((section, format!("/{section}/{name}/model")));
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -54,7 +54,6 @@ impl Bootstrap {
             Some((plugin, name))
         });
         self.hold_models(plugins, &mut value, &speakers);
-        self.hold_provider_lists(plugins, &mut value);
         if value != self.config.value {
             self.apply(value, &user_rules);
         }

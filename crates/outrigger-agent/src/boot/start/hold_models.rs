@@ -1,8 +1,10 @@
 //! Models that `config` hooks choose: of providers that the user has chosen, unless the plugin has the grant.
 
+use outrigger_contributions::lacking_for_key;
+use outrigger_contributions::model_settings::model_pointers;
 use outrigger_contributions::providers::names_place;
 use outrigger_models::Models;
-use outrigger_plugins::{Grant, Plugins};
+use outrigger_plugins::Plugins;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::message::ModelRef;
 use serde_json::Value;
@@ -10,41 +12,10 @@ use serde_json::Value;
 use super::bootstrap::Bootstrap;
 use super::models::model_options;
 
-/// Keys that are a model.
-const MODELS: [&str; 2] = ["model", "small_model"];
-/// Lists of providers, of which one is asked where nobody names a model.
-const LISTS: [&str; 2] = ["disabled_providers", "enabled_providers"];
-/// Sections whose entries have a `model`.
-const SECTIONS: [&str; 3] = ["agent", "command", "mode"];
-
 impl Bootstrap {
     /// The models as the user's settings and variables have them, without plugins.
     pub(super) fn models_of_files(&self) -> Models {
         Models::new(model_options(&self.boot, &self.config))
-    }
-
-    /// Restores the lists of providers that plugins changed in `value`.
-    pub(super) fn hold_provider_lists(&self, plugins: &Plugins, value: &mut Value) {
-        for key in LISTS {
-            let before = self.config.value.get(key).cloned();
-            if value.get(key) == before.as_ref() {
-                continue;
-            }
-            let Some(name) = lacking(plugins, key) else {
-                continue;
-            };
-            let Value::Object(fields) = &mut *value else {
-                return;
-            };
-            match before {
-                Some(before) => drop(fields.insert(key.to_owned(), before)),
-                None => drop(fields.shift_remove(key)),
-            }
-            tracing::warn!(
-                "[config] a plugin set `{key}`, which says who answers: it is ignored; `model = true` under [plugins.\"{name}\"] in your own \
-                 outrigger.toml lets it"
-            );
-        }
     }
 
     /// Restores the models that plugins chose in `value`, if they would be asked with a key that the user has for something
@@ -80,7 +51,7 @@ impl Bootstrap {
                 .is_ok()
         };
         let mut held = Vec::new();
-        for (section, pointer) in places(value) {
+        for (section, pointer) in model_pointers(value) {
             let before = self.config.value.pointer(&pointer);
             let Some(named) = value
                 .pointer_mut(&pointer)
@@ -88,7 +59,7 @@ impl Bootstrap {
             else {
                 continue;
             };
-            let Some(name) = lacking(plugins, section) else {
+            let Some((_, name)) = lacking_for_key(plugins, section) else {
                 continue;
             };
             if named.as_str().is_some_and(&mut is_held) {
@@ -104,25 +75,6 @@ impl Bootstrap {
             );
         }
     }
-}
-
-/// Returns the places of models, each with its key of the configuration.
-fn places(value: &Value) -> Vec<(&'static str, String)> {
-    let mut found: Vec<_> = MODELS.map(|key| (key, format!("/{key}"))).into();
-    for section in SECTIONS {
-        let entries = value.get(section).and_then(Value::as_object);
-        for name in entries.into_iter().flat_map(|it| it.keys()) {
-            let name = name.replace('~', "~0").replace('/', "~1");
-            found.push((section, format!("/{section}/{name}/model")));
-        }
-    }
-    found
-}
-
-/// Returns the table that grants it, if a plugin changed this key without the grant.
-fn lacking(plugins: &Plugins, key: &str) -> Option<String> {
-    let mut by = plugins.configured_keys(&[key]).into_iter();
-    by.find_map(|plugin| plugins.grant_missing(&plugin, Grant::Model))
 }
 
 /// Removes a model that was not there before.
