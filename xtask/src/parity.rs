@@ -136,7 +136,8 @@ fn replay(ours: &Path) -> Result {
 
 /// Returns the release binary, built if it is out of date.
 ///
-/// # Errors It does not compile.
+/// # Errors
+/// It does not compile.
 pub(crate) fn release_binary() -> Result<PathBuf> {
     check(&mut sh::cargo(&[
         "build",
@@ -167,7 +168,8 @@ pub(crate) fn target_folder() -> Result<PathBuf> {
 
 /// Resolves a path of the user relative to the folder in which the task was called.
 ///
-/// # Errors There is no such file.
+/// # Errors
+/// There is no such file.
 pub(crate) fn absolute(path: &str) -> Result<PathBuf> {
     fs::canonicalize(path).or_else(|error| failed(format!("{path}: {error}")))
 }

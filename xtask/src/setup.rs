@@ -123,7 +123,8 @@ pub(crate) fn is_root() -> bool {
 
 /// Installs Bun and the plugin SDK in `.work/tools/node_modules`.
 ///
-/// # Errors npm cannot install them.
+/// # Errors
+/// npm cannot install them.
 pub(crate) fn tools() -> Result<PathBuf> {
     let tools = install("tools")?;
     if std::env::consts::ARCH == "x86_64" && !has_avx2() && bun(&tools).is_err() {
@@ -159,14 +160,16 @@ pub(crate) fn reference() -> Result<PathBuf> {
 
 /// Installs the programs whose sandboxes are compared with ours; returns their `node_modules`.
 ///
-/// # Errors npm cannot install them.
+/// # Errors
+/// npm cannot install them.
 pub(crate) fn sandboxes() -> Result<PathBuf> {
     Ok(install("sandboxes")?.join("node_modules"))
 }
 
 /// Installs the browser tools that are compared with ours; returns the folder of their `node_modules`.
 ///
-/// # Errors npm cannot install them.
+/// # Errors
+/// npm cannot install them.
 pub(crate) fn browsers() -> Result<PathBuf> {
     install("browsers")
 }
@@ -185,7 +188,8 @@ pub(crate) fn reference_version() -> String {
 /// Returns the Bun binary in `tools` for this CPU. Install scripts are off, so `node_modules/.bin/bun` is only a text that
 /// says so.
 ///
-/// # Errors There is none.
+/// # Errors
+/// There is none.
 pub(crate) fn bun(tools: &Path) -> Result<PathBuf> {
     let names: &[&str] = match (std::env::consts::ARCH, has_avx2()) {
         ("aarch64", _) => &["bun-linux-aarch64", "bun-linux-aarch64-musl"],

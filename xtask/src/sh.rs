@@ -54,7 +54,8 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 
 /// Runs a program with its output on the terminal.
 ///
-/// # Errors The program cannot be started, or its exit code is not 0.
+/// # Errors
+/// The program cannot be started, or its exit code is not 0.
 pub(crate) fn check(command: &mut Command) -> Result {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.status() {
@@ -66,7 +67,8 @@ pub(crate) fn check(command: &mut Command) -> Result {
 
 /// Runs a program and returns its standard output.
 ///
-/// # Errors As [`check`]; the message then includes the end of standard error.
+/// # Errors
+/// As [`check`]; the message then includes the end of standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.output() {
@@ -126,7 +128,8 @@ impl<'a> Arguments<'a> {
 
     /// Returns the value of the last option.
     ///
-    /// # Errors Nothing follows it.
+    /// # Errors
+    /// Nothing follows it.
     pub(crate) fn value(&mut self, option: &str) -> Result<&'a str> {
         match self.next() {
             Some(value) => Ok(value),

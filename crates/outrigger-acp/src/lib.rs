@@ -55,7 +55,8 @@ pub trait Host: Send + Sync {
 /// Serves an editor until its input ends. Output lines go to `write`, from a separate thread. Turns that run at the end are
 /// cancelled.
 ///
-/// # Errors Those of the input.
+/// # Errors
+/// Those of the input.
 pub async fn serve(
     host: Arc<dyn Host>,
     input: impl AsyncRead + Unpin,

@@ -53,7 +53,8 @@ pub(crate) struct Turn {
 
 /// Runs a prompt and returns why it stopped.
 ///
-/// # Errors The turn failed.
+/// # Errors
+/// The turn failed.
 pub(crate) async fn run(
     open: Arc<OpenSession>,
     peer: Peer,

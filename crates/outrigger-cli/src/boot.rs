@@ -44,7 +44,8 @@ pub(crate) fn trusting(
 
 /// Connects to the server at a URL, with the credentials of the options or of the environment.
 ///
-/// # Errors The URL is invalid.
+/// # Errors
+/// The URL is invalid.
 pub(crate) fn remote(url: &str, args: &ServerArgs, global: &Global) -> Result<Remote, Failure> {
     let login = Login {
         password: args.password.clone(),

@@ -26,14 +26,16 @@ impl Connection {
 
     /// Sends a GET.
     ///
-    /// # Errors The error of the route, or the server cannot be reached.
+    /// # Errors
+    /// The error of the route, or the server cannot be reached.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call(Method::GET, path, None).await
     }
 
     /// Sends a POST.
     ///
-    /// # Errors As [`Self::get`].
+    /// # Errors
+    /// As [`Self::get`].
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -45,7 +47,8 @@ impl Connection {
 
     /// Sends a DELETE.
     ///
-    /// # Errors As [`Self::get`].
+    /// # Errors
+    /// As [`Self::get`].
     pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
         let deleted: Result<bool, ClientError> = self.call(Method::DELETE, path, None).await;
         deleted.map(drop)
@@ -53,7 +56,8 @@ impl Connection {
 
     /// Sends any request; returns `null` for an empty response.
     ///
-    /// # Errors As [`Self::get`].
+    /// # Errors
+    /// As [`Self::get`].
     pub async fn request(
         &self,
         method: Method,
@@ -82,7 +86,8 @@ impl Connection {
 
     /// Subscribes to events: none is missed after this returns.
     ///
-    /// # Errors The server cannot be reached, or refuses.
+    /// # Errors
+    /// The server cannot be reached, or refuses.
     pub async fn listen(&self) -> Result<Events, ClientError> {
         match self {
             Self::Local(client) => Ok(Events::Local(client.listen())),

@@ -89,7 +89,8 @@ impl Events {
 
 /// Subscribes to a server.
 ///
-/// # Errors The server cannot be reached, or refuses.
+/// # Errors
+/// The server cannot be reached, or refuses.
 pub(crate) async fn listen(
     remote: &Remote,
 ) -> Result<mpsc::UnboundedReceiver<StreamItem>, ClientError> {

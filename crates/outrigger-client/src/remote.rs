@@ -89,7 +89,8 @@ impl Remote {
     /// Connects to a server with the password of the options, of the environment, or, for a server that this user
     /// started on this machine, the kept one.
     ///
-    /// # Errors The address is invalid.
+    /// # Errors
+    /// The address is invalid.
     pub fn new(
         url: &str,
         login: &Login,
@@ -128,14 +129,16 @@ impl Remote {
 
     /// Sends a GET.
     ///
-    /// # Errors The server cannot be reached, or refuses.
+    /// # Errors
+    /// The server cannot be reached, or refuses.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.read(&self.call(Method::GET, path, None).await?)
     }
 
     /// Sends a POST.
     ///
-    /// # Errors The server cannot be reached, or refuses.
+    /// # Errors
+    /// The server cannot be reached, or refuses.
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -147,7 +150,8 @@ impl Remote {
 
     /// Returns the body of a response; `null` if it is empty.
     ///
-    /// # Errors The server cannot be reached, or refuses.
+    /// # Errors
+    /// The server cannot be reached, or refuses.
     pub async fn call(
         &self,
         method: Method,
@@ -168,7 +172,8 @@ impl Remote {
 
     /// Parses a response.
     ///
-    /// # Errors It has another form.
+    /// # Errors
+    /// It has another form.
     pub fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         match serde_json::from_slice(body) {
             Ok(answer) => Ok(answer),
@@ -192,7 +197,8 @@ impl Remote {
 
     /// Returns the response once its head has arrived.
     ///
-    /// # Errors The server cannot be reached, or refuses.
+    /// # Errors
+    /// The server cannot be reached, or refuses.
     pub async fn send(
         &self,
         method: Method,

@@ -20,7 +20,8 @@ pub struct SessionSelector<'a> {
 /// Finds the requested session; returns whether it existed before (a copy did not). `None` if a new one is requested, or
 /// there is none yet.
 ///
-/// # Errors There is no session with that identifier.
+/// # Errors
+/// There is no session with that identifier.
 pub async fn find(
     connection: &Connection,
     wanted: &SessionSelector<'_>,
@@ -42,7 +43,8 @@ pub async fn find(
 
 /// Finds the session with this ID, or with the only ID that starts with it.
 ///
-/// # Errors There is none, or several.
+/// # Errors
+/// There is none, or several.
 pub async fn by_id(connection: &Connection, id: &str) -> Result<Session, ClientError> {
     if id.is_empty() {
         return Err(AgentError::NoSession(id.to_owned()).into());
@@ -64,7 +66,8 @@ const MAX_NAMED: usize = 5;
 
 /// Returns the only session whose ID starts with the prefix, with or without `ses_`.
 ///
-/// # Errors None or several match.
+/// # Errors
+/// None or several match.
 pub fn with_prefix(sessions: Vec<Session>, prefix: &str) -> Result<Session, ClientError> {
     let bare = prefix.strip_prefix("ses_").unwrap_or(prefix);
     let fits = |session: &Session| {

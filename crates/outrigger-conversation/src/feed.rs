@@ -197,7 +197,8 @@ impl Feed {
 
     /// Subscribes.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub(crate) async fn subscribe(&self) -> Result<Subscription, StoreError> {
         self.followers.fetch_add(1, Ordering::SeqCst);
         loop {

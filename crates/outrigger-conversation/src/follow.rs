@@ -54,7 +54,8 @@ enum Phase {
 impl Follow {
     /// Starts to follow.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub async fn new(feed: Feed, wanted: FollowOptions) -> Result<Self, StoreError> {
         let subscription = feed.subscribe().await?;
         let at = subscription.at;
@@ -71,7 +72,8 @@ impl Follow {
     /// Returns the next data for the client. It is called only after the client has read the previous data, so nothing
     /// accumulates.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub async fn next(&mut self) -> Result<Bytes, StoreError> {
         loop {
             let bytes = match self.phase {

@@ -33,7 +33,8 @@ pub struct ListQuery {
 impl Reader {
     /// Returns a page of conversations. `None` if the cursor is invalid.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn list(
         &self,
         query: &ListQuery,
@@ -90,7 +91,8 @@ impl Reader {
 
     /// Returns one conversation.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn find(
         &self,
         id: &SessionId,

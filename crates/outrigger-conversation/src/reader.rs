@@ -87,7 +87,8 @@ impl Reader {
 
     /// Returns up to `limit` messages before one, newest first, as entries.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn page(
         &self,
         session: &SessionId,
@@ -119,7 +120,8 @@ impl Reader {
 
     /// Returns the full text of a shortened one; `None` if it no longer exists.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn content(
         &self,
         session: &SessionId,
@@ -304,7 +306,8 @@ impl Reader {
 
     /// Returns a session as shown in lists.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn conversation(
         &self,
         session: &Session,

@@ -38,7 +38,8 @@ pub struct SearchQuery {
 impl Reader {
     /// Returns texts of conversations that contain all the words, newest first.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn search(
         &self,
         query: &SearchQuery,

@@ -19,7 +19,8 @@ use crate::reader::Reader;
 impl Reader {
     /// Returns the last turns of a session, newest first.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn turns(&self, session: &SessionId, limit: usize) -> Result<Vec<Turn>, StoreError> {
         let turns = self.store().last_turns(session, limit)?;
         turns.into_iter().map(|info| self.turn(info)).collect()
@@ -27,7 +28,8 @@ impl Reader {
 
     /// Returns the steps of a turn; `None` if the session has no such turn.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn trace(&self, session: &SessionId, turn: &TurnId) -> Result<Option<Trace>, StoreError> {
         let info = self.store().turn(turn)?;
         let Some(info) = info.filter(|info| info.session == *session) else {

@@ -87,7 +87,8 @@ fn others(folder: &Path) -> Vec<PathBuf> {
 /// Creates a project's checkpoint folder, with the file that names its owner: Gemini CLI may not create it there, and does not start
 /// without it.
 ///
-/// # Errors The folder or the file cannot be created.
+/// # Errors
+/// The folder or the file cannot be created.
 pub(crate) fn claim(home: &Path, project: &Path) -> io::Result<()> {
     let folder = home.join(".gemini");
     let history = folder.join("history");

@@ -142,7 +142,8 @@ impl Work {
 
     /// Runs the turn. It ends early when `cancelled` completes. Returns how it ended, and its usage.
     ///
-    /// # Errors What cannot be stored.
+    /// # Errors
+    /// What cannot be stored.
     pub async fn run(
         self,
         keeper: Arc<dyn Keeper>,

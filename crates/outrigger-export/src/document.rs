@@ -46,7 +46,8 @@ pub struct Exported {
 impl Document {
     /// Creates a document of stored sessions.
     ///
-    /// # Errors Those of the store.
+    /// # Errors
+    /// Those of the store.
     pub fn of(store: &Store, sessions: &[Stored]) -> Result<Self, StoreError> {
         let reader = Reader::new(store.clone(), Arc::new(Nothing));
         let converter = Converter::default();

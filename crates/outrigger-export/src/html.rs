@@ -22,7 +22,8 @@ pub struct Page {
 impl Page {
     /// Returns the files built before this program.
     ///
-    /// # Errors [`ExportError::NoPage`] if there are none.
+    /// # Errors
+    /// [`ExportError::NoPage`] if there are none.
     pub fn built() -> Result<Self, ExportError> {
         let text = |name| {
             let file = outrigger_web::file(name)?;
@@ -43,7 +44,8 @@ fn ends(text: &str, element: &str) -> bool {
 
 /// Returns the content of the file.
 ///
-/// # Errors A value that is not JSON.
+/// # Errors
+/// A value that is not JSON.
 pub fn html(document: &Document, page: &Page) -> Result<String, ExportError> {
     let title = document
         .conversations

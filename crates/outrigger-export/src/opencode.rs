@@ -18,7 +18,8 @@ pub struct OpenCodeSession {
 
 /// Returns the content of the file.
 ///
-/// # Errors A value that is not JSON.
+/// # Errors
+/// A value that is not JSON.
 pub fn opencode(stored: Stored) -> Result<String, serde_json::Error> {
     let Stored { session, messages } = stored;
     let info = session;

@@ -47,7 +47,8 @@ impl Redaction {
 
     /// Redacts a session.
     ///
-    /// # Errors A value that is not JSON.
+    /// # Errors
+    /// A value that is not JSON.
     pub fn apply(&self, stored: &mut Stored) -> Result<(), serde_json::Error> {
         session(&mut stored.session);
         stored.session = self.cleaned(&stored.session)?;

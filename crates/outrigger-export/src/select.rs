@@ -20,7 +20,8 @@ pub struct Stored {
 
 /// Returns a session, followed by those of its subagents if `children` is set, in order of their start.
 ///
-/// # Errors Those of the store.
+/// # Errors
+/// Those of the store.
 pub fn select(store: &Store, session: Session, children: bool) -> Result<Vec<Stored>, StoreError> {
     let mut known = BTreeSet::new();
     let (mut waiting, mut selected) = (vec![session], Vec::new());

@@ -69,7 +69,8 @@ impl From<FileError> for io::Error {
 
 /// Opens a regular file for reading; links are followed.
 ///
-/// # Errors [`FileError::NotRegular`] in an [`io::Error`]; `IsADirectory` for a folder; the system's error.
+/// # Errors
+/// [`FileError::NotRegular`] in an [`io::Error`]; `IsADirectory` for a folder; the system's error.
 pub fn open(path: &Path) -> io::Result<File> {
     // Opening a device may already have an effect, and a socket's error is unclear.
     regular(&path.metadata().map_err(of_a_loop)?)?;
@@ -99,7 +100,8 @@ pub fn read_to_string(path: &Path, limit: u64) -> io::Result<String> {
 
 /// Reads the rest of an open file, if it is a regular one of at most `limit` bytes.
 ///
-/// # Errors As [`read`].
+/// # Errors
+/// As [`read`].
 pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let meta = file.metadata()?;
     regular(&meta)?;
@@ -117,7 +119,8 @@ pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Like [`read_open`], as text.
 ///
-/// # Errors As [`read_to_string`].
+/// # Errors
+/// As [`read_to_string`].
 pub fn read_open_to_string(file: File, limit: u64) -> io::Result<String> {
     text(read_open(file, limit)?)
 }

@@ -19,7 +19,8 @@ pub enum Readers {
 
 /// Writes a new file next to `path`, syncs it and renames it to `path`. Creates missing folders.
 ///
-/// # Errors The system's error; the old file is then unchanged.
+/// # Errors
+/// The system's error; the old file is then unchanged.
 pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let target = match readers {
         Readers::Owner => path.to_path_buf(),
@@ -31,13 +32,15 @@ pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
 /// Like [`replace`], for a file in a folder that others can write, such as a project: its readers are unchanged, and a link at its
 /// path is refused. One that appears there in the meantime is replaced, not followed.
 ///
-/// # Errors [`FileError::Link`] in an [`io::Error`], or the system's error. The old file is then unchanged.
+/// # Errors
+/// [`FileError::Link`] in an [`io::Error`], or the system's error. The old file is then unchanged.
 pub fn replace_unlinked(path: &Path, bytes: &[u8]) -> io::Result<()> {
     refuse_link(path)?;
     put(path, bytes, Readers::AsBefore)
 }
 
-/// # Errors [`FileError::Link`] in an [`io::Error`] if there is a link.
+/// # Errors
+/// [`FileError::Link`] in an [`io::Error`] if there is a link.
 pub fn refuse_link(path: &Path) -> io::Result<()> {
     if path.is_symlink() {
         Err(FileError::Link.into())
@@ -93,7 +96,8 @@ pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file
 
 /// Waits for the lock of the file `path`, which is created if missing, with its folders.
 ///
-/// # Errors The system's error.
+/// # Errors
+/// The system's error.
 pub fn lock(path: &Path) -> io::Result<Lock> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -32,7 +32,8 @@ pub enum Outcome {
 
 /// Returns what [`write`] would do.
 ///
-/// # Errors Those of the store.
+/// # Errors
+/// Those of the store.
 pub fn outlook(store: &Store, accepted: &Accepted) -> Result<Outcome, StoreError> {
     plan(store, accepted.clone(), 0).map(|(outcome, _)| outcome)
 }
@@ -40,7 +41,8 @@ pub fn outlook(store: &Store, accepted: &Accepted) -> Result<Outcome, StoreError
 /// Stores a session with its messages in one transaction. For an existing one, adds what is new since the last import; changes made here
 /// are kept.
 ///
-/// # Errors Those of the store; then nothing was stored.
+/// # Errors
+/// Those of the store; then nothing was stored.
 pub async fn write(store: &Store, accepted: Accepted, at: Millis) -> Result<Outcome, StoreError> {
     let id = accepted.session.id.clone();
     let (outcome, events) = plan(store, accepted, at)?;

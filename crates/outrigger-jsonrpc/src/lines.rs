@@ -41,7 +41,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// Returns the next line; `None` at the end. May be dropped and called again.
     ///
-    /// # Errors Those of the stream.
+    /// # Errors
+    /// Those of the stream.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(at) = self.held[self.searched..].iter().position(|b| *b == b'\n') {

@@ -91,8 +91,8 @@ pub enum Message {
 impl Message {
     /// Parses a message from one line.
     ///
-    /// # Errors Text that is not JSON, or JSON that is not a message, with the identifier if there
-    /// is one.
+    /// # Errors
+    /// Text that is not JSON, or JSON that is not a message, with the identifier if there is one.
     pub fn read(line: &[u8]) -> Result<Self, (Value, RpcError)> {
         let message: Value = serde_json::from_slice(line).map_err(|error| {
             let why = format!("this line is not JSON: {error}");

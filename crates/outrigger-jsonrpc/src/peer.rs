@@ -71,7 +71,8 @@ impl Peer {
 
     /// Sends a request, and waits for the response. Dropping the future cancels the request.
     ///
-    /// # Errors The error of the other side, or it is gone.
+    /// # Errors
+    /// The error of the other side, or it is gone.
     pub async fn request(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         let gone = || RpcError::new(RpcError::INTERNAL, "the other side is gone");
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);

@@ -52,7 +52,8 @@ type Running = Arc<Mutex<HashMap<String, oneshot::Sender<()>>>>;
 
 /// Answers messages until the input ends. Requests in progress are then dropped.
 ///
-/// # Errors Those of the input.
+/// # Errors
+/// Those of the input.
 pub async fn serve(
     peer: &Peer,
     input: impl AsyncRead + Unpin,

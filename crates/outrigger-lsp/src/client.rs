@@ -61,7 +61,8 @@ pub(crate) struct Client {
 impl Client {
     /// Starts the process and performs the first exchange.
     ///
-    /// # Errors Those of the process, and of `initialize`.
+    /// # Errors
+    /// Those of the process, and of `initialize`.
     pub(crate) async fn start(
         start: Start<'_>,
         spawner: &Spawner,

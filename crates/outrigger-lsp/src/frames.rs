@@ -32,7 +32,8 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 
     /// Returns the body of the next message; `None` at the end of the stream.
     ///
-    /// # Errors Those of the stream, and `InvalidData` for an invalid or too large header.
+    /// # Errors
+    /// Those of the stream, and `InvalidData` for an invalid or too large header.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let (header, length) = loop {
             if let Some(end) = end_of_header(&self.held) {

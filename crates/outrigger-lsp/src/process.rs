@@ -70,7 +70,8 @@ impl Drop for Process {
 impl Process {
     /// Starts it; sends nothing yet.
     ///
-    /// # Errors [`LspError::Start`].
+    /// # Errors
+    /// [`LspError::Start`].
     pub(crate) async fn start(
         name: &str,
         program: &Path,
@@ -153,7 +154,8 @@ impl Process {
 
     /// Sends a request and waits for its response.
     ///
-    /// # Errors [`LspError::Timeout`], [`LspError::Refused`], [`LspError::Gone`].
+    /// # Errors
+    /// [`LspError::Timeout`], [`LspError::Refused`], [`LspError::Gone`].
     pub(crate) async fn request(
         &self,
         method: &str,

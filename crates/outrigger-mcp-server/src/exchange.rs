@@ -170,7 +170,8 @@ impl Exchange {
 
     /// Requests an answer of the client's model (`sampling/createMessage`).
     ///
-    /// # Errors The client does not support it, or refuses.
+    /// # Errors
+    /// The client does not support it, or refuses.
     pub async fn sample(&self, params: Value) -> Result<Value, String> {
         self.request("sampling", "sampling/createMessage", params)
             .await
@@ -178,7 +179,8 @@ impl Exchange {
 
     /// Requests the client's user to fill in a form (`elicitation/create`).
     ///
-    /// # Errors The client does not support it, or refuses; a user who declines is not an error.
+    /// # Errors
+    /// The client does not support it, or refuses; a user who declines is not an error.
     pub async fn elicit(&self, params: Value) -> Result<Value, String> {
         self.request("elicitation", "elicitation/create", params)
             .await

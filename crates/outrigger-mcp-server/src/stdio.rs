@@ -21,7 +21,8 @@ const PARSE_ERROR: i64 = -32700;
 /// Answers the messages of `input` until its end. `print` gets each response with its line end, on a thread that may
 /// block.
 ///
-/// # Errors Those of the input, or a message is too long.
+/// # Errors
+/// Those of the input, or a message is too long.
 pub async fn serve(
     backend: Arc<dyn Backend>,
     mut input: impl AsyncBufRead + Unpin,

@@ -47,7 +47,8 @@ impl AllowedServers {
 
     /// Approves the current entry.
     ///
-    /// # Errors The file cannot be written.
+    /// # Errors
+    /// The file cannot be written.
     pub fn allow(&self, server: &ClaudeServer) -> io::Result<()> {
         let digest = self.digest(server).ok_or_else(allow_lists::too_many)?;
         let mut table: Table = allow_lists::read(&self.path);
@@ -60,7 +61,8 @@ impl AllowedServers {
 
     /// Revokes an approval; returns `false` if there was none.
     ///
-    /// # Errors The file cannot be written.
+    /// # Errors
+    /// The file cannot be written.
     pub fn revoke(&self, server: &ClaudeServer) -> io::Result<bool> {
         let mut table: Table = allow_lists::read(&self.path);
         let there = table

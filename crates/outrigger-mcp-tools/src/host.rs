@@ -28,7 +28,8 @@ pub trait McpHost: Send + Sync {
     fn is_of_plugin(&self, skill: &Skill) -> bool;
     /// Returns the sandbox of what a skill of a plugin starts; `None` for any other skill, and if plugins are not sandboxed.
     ///
-    /// # Errors Why there is none. Nothing of the skill must be started then.
+    /// # Errors
+    /// Why there is none. Nothing of the skill must be started then.
     fn sandbox_of_skill<'a>(
         &'a self,
         skill: &'a Skill,

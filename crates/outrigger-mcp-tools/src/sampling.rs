@@ -11,7 +11,8 @@ const MAX_MESSAGES: usize = 100;
 
 /// Reads the parameters of `sampling/createMessage`.
 ///
-/// # Errors What is invalid.
+/// # Errors
+/// What is invalid.
 pub(crate) fn request(server: &str, params: &Value) -> Result<SampleRequest, String> {
     if params.to_string().len() > MAX_BYTES {
         return Err(format!("a request has at most {} KiB", MAX_BYTES >> 10));

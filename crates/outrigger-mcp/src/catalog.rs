@@ -101,7 +101,8 @@ impl McpServers {
 
     /// Reads a resource: `{contents: [...]}`, as sent by the server.
     ///
-    /// # Errors Those of the server.
+    /// # Errors
+    /// Those of the server.
     pub async fn read_resource(&self, server: &str, uri: &str) -> Result<Value, McpError> {
         let params = json!({"uri": uri});
         self.asked(server, "resources/read", &params).await
@@ -109,7 +110,8 @@ impl McpServers {
 
     /// Expands a prompt: `{messages: [...]}`, as sent by the server.
     ///
-    /// # Errors Those of the server.
+    /// # Errors
+    /// Those of the server.
     pub async fn prompt(
         &self,
         server: &str,

@@ -70,7 +70,8 @@ impl std::fmt::Debug for ServerConfig {
 impl ServerConfig {
     /// Reads an entry. `None` for an enabled entry without a `type`: OpenCode skips it too.
     ///
-    /// # Errors [`McpError::Config`] naming the invalid key.
+    /// # Errors
+    /// [`McpError::Config`] naming the invalid key.
     pub fn read(server: &str, entry: &Value) -> Result<Option<Self>, McpError> {
         let wrong = |reason: &str| McpError::Config {
             server: server.to_owned(),

@@ -72,7 +72,8 @@ pub fn failure(result: &Value) -> String {
 
 /// Converts a result to the form `{content: [...], ...}`.
 ///
-/// # Errors What is wrong with it.
+/// # Errors
+/// What is wrong with it.
 pub(crate) fn complete(mut result: Value) -> Result<Value, String> {
     // The oldest version of the protocol had `toolResult` instead.
     let old = result.get_mut("toolResult").map(Value::take);

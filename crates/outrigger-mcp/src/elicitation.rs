@@ -88,7 +88,8 @@ impl Elicitation {
 
     /// Converts the user's inputs, by the name of the field, to an answer; `None` leaves the default.
     ///
-    /// # Errors What is invalid, for the user.
+    /// # Errors
+    /// What is invalid, for the user.
     pub fn filled(
         &self,
         mut words: impl FnMut(&Field) -> Option<Vec<String>>,

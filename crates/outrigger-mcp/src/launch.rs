@@ -79,7 +79,8 @@ pub trait Launcher: Send + Sync + fmt::Debug {
     /// Returns the start to perform. Called before each start, including restarts. Reads the disk:
     /// blocking.
     ///
-    /// # Errors Why it must not be started.
+    /// # Errors
+    /// Why it must not be started.
     fn launch(&self, request: &LaunchRequest) -> Result<Launch, LaunchRefusal>;
     /// Returns the placement for display: that of the last start or, before the first, computed
     /// from the disk.

@@ -27,7 +27,8 @@ pub struct AuthStart {
 impl McpServers {
     /// Starts a login. [`Self::finish_auth`] takes the resulting code.
     ///
-    /// # Errors [`McpError::Unknown`], [`McpError::NoOAuth`], and what prevents a login.
+    /// # Errors
+    /// [`McpError::Unknown`], [`McpError::NoOAuth`], and what prevents a login.
     pub async fn start_auth(&self, name: &str) -> Result<AuthStart, McpError> {
         let login = self.begin_login(name).await?;
         Ok(AuthStart {
@@ -59,7 +60,8 @@ impl McpServers {
 
     /// Completes the started login with its code, and connects. `iss`: the issuer (RFC 9207), if the response contains it.
     ///
-    /// # Errors [`McpError::Unknown`], [`McpError::NoOAuth`], [`McpError::Login`].
+    /// # Errors
+    /// [`McpError::Unknown`], [`McpError::NoOAuth`], [`McpError::Login`].
     pub async fn finish_auth(
         &self,
         name: &str,
@@ -82,7 +84,8 @@ impl McpServers {
     /// Performs a whole login: calls `open` with the login URL, and waits for the code (5 minutes at most). A server that
     /// needs no login is only connected.
     ///
-    /// # Errors As [`Self::start_auth`] and [`Self::finish_auth`], and if the user does not log in.
+    /// # Errors
+    /// As [`Self::start_auth`] and [`Self::finish_auth`], and if the user does not log in.
     pub async fn authenticate(
         &self,
         name: &str,
@@ -104,7 +107,8 @@ impl McpServers {
 
     /// Removes the login of a server; a login in progress is abandoned.
     ///
-    /// # Errors [`McpError::Unknown`], and [`McpError::Login`] if the file cannot be written.
+    /// # Errors
+    /// [`McpError::Unknown`], and [`McpError::Login`] if the file cannot be written.
     pub fn remove_auth(&self, name: &str) -> Result<(), McpError> {
         let server = self.find(name)?;
         lock(&server.login).take();

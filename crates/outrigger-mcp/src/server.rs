@@ -360,14 +360,16 @@ impl ServerTool {
     /// Calls it. Returns the server's result, with `content` derived from `structuredContent` if it is empty (OpenCode's
     /// rule); the caller checks `isError`. If the future is dropped early, the server gets a cancellation.
     ///
-    /// # Errors Those of the server; one that crashed is restarted first.
+    /// # Errors
+    /// Those of the server; one that crashed is restarted first.
     pub async fn call(&self, arguments: &Value) -> Result<Value, McpError> {
         self.call_answering(arguments, &Nobody).await
     }
 
     /// Like [`Self::call`], with a handler for the server's requests in the meantime.
     ///
-    /// # Errors As [`Self::call`].
+    /// # Errors
+    /// As [`Self::call`].
     pub async fn call_answering(
         &self,
         arguments: &Value,

@@ -120,7 +120,8 @@ impl McpServers {
 
     /// Adds or replaces a server, and waits for its start.
     ///
-    /// # Errors [`McpError::Config`] for an entry without a `type`.
+    /// # Errors
+    /// [`McpError::Config`] for an entry without a `type`.
     pub async fn add(&self, name: &str, entry: &Value) -> Result<Status, McpError> {
         // The caller gets an error; an entry of the configuration is listed as failed instead.
         ServerConfig::read(name, entry)?;
@@ -151,7 +152,8 @@ impl McpServers {
 
     /// Enables a server and restarts it, or disables it.
     ///
-    /// # Errors [`McpError::Unknown`].
+    /// # Errors
+    /// [`McpError::Unknown`].
     pub async fn switch(&self, name: &str, on: bool) -> Result<Status, McpError> {
         let server = self.find(name)?;
         server.switch(on).await;

@@ -244,7 +244,8 @@ impl Credentials {
     /// Stores a credential; `by` names the plugin whose login it is from ([`Stored::by`]). Trailing slashes of the provider's name
     /// are removed, as in OpenCode (well-known logins are named by a URL).
     ///
-    /// # Errors [`CredentialError`]; the file is then unchanged.
+    /// # Errors
+    /// [`CredentialError`]; the file is then unchanged.
     pub fn set(
         &self,
         provider: &str,
@@ -290,7 +291,8 @@ impl Credentials {
 
     /// Removes a credential; not an error if there is none.
     ///
-    /// # Errors [`CredentialError`]; the file is then unchanged.
+    /// # Errors
+    /// [`CredentialError`]; the file is then unchanged.
     pub fn remove(&self, provider: &str) -> Result<(), CredentialError> {
         let name = provider.trim_end_matches('/');
         if self.0.content.is_some() {

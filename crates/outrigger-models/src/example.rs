@@ -10,7 +10,8 @@ use crate::resolved::{Resolved, StreamOptions};
 impl Resolved {
     /// Sends a prompt without tools and system prompt, and waits for the end of the answer.
     ///
-    /// # Errors Anything that prevents an answer, or ends it early.
+    /// # Errors
+    /// Anything that prevents an answer, or ends it early.
     pub async fn answers(&self, prompt: &str, options: &StreamOptions) -> Result<(), ModelError> {
         let request = ModelRequest {
             messages: [ChatMessage::User {

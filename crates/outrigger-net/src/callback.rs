@@ -32,7 +32,8 @@ enum Verdict {
 impl Callback {
     /// Listens on loopback. Port 0 means any free one.
     ///
-    /// # Errors The port is taken, in words.
+    /// # Errors
+    /// The port is taken, in words.
     pub async fn listen(port: u16, path: &str) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", port))
             .await
@@ -51,7 +52,8 @@ impl Callback {
 
     /// Waits for the code of the login with this `state`. `check` validates the issuer, from the parameter `iss` (RFC 9207).
     ///
-    /// # Errors The error of the authorization server or of `check`, or a timeout.
+    /// # Errors
+    /// The error of the authorization server or of `check`, or a timeout.
     pub async fn code(
         self,
         state: &str,

@@ -84,7 +84,8 @@ pub fn reach() -> Reach {
 
 /// Checks a URL by its host's name or literal address.
 ///
-/// # Errors [`Refused::Forbidden`].
+/// # Errors
+/// [`Refused::Forbidden`].
 pub fn check(url: &Url) -> Result<(), Refused> {
     let host = host_of(url);
     let port = url.port_or_known_default().unwrap_or_default();
@@ -95,7 +96,8 @@ pub fn check(url: &Url) -> Result<(), Refused> {
 
 /// Like [`check`], for a URL as text. An invalid one is allowed here: its request fails.
 ///
-/// # Errors [`Refused::Forbidden`].
+/// # Errors
+/// [`Refused::Forbidden`].
 pub fn check_text(url: &str) -> Result<(), Refused> {
     Url::parse(url).map_or(Ok(()), |url| check(&url))
 }
@@ -103,7 +105,8 @@ pub fn check_text(url: &str) -> Result<(), Refused> {
 /// Checks that no command of a session has taken the place of a service on this machine, for requests with the user's keys. Reads
 /// `/proc` for a URL of this machine.
 ///
-/// # Errors [`Refused::Command`].
+/// # Errors
+/// [`Refused::Command`].
 pub fn check_receiver(url: &Url) -> Result<(), Refused> {
     let host = host_of(url);
     let port = url.port_or_known_default().unwrap_or_default();

@@ -36,7 +36,8 @@ impl HostRule {
     /// Parses `api.example.com`, `*.example.com`, `*`, `localhost`, `127.0.0.1`, `[::1]`, `10.0.0.0/8`, each also with
     /// `:PORT` (`:*` means all ports).
     ///
-    /// # Errors [`BadHost`] for anything else, including an address in an unusual form (`0x7f.1`, `2130706433`).
+    /// # Errors
+    /// [`BadHost`] for anything else, including an address in an unusual form (`0x7f.1`, `2130706433`).
     pub fn parse(text: &str) -> Result<Self, BadHost> {
         let bad = || BadHost(text.to_owned());
         let (host, port) = split(text).ok_or_else(bad)?;
@@ -106,7 +107,8 @@ pub struct Hosts(Vec<HostRule>);
 impl Hosts {
     /// Parses a list.
     ///
-    /// # Errors The first invalid pattern.
+    /// # Errors
+    /// The first invalid pattern.
     pub fn parse<T: AsRef<str>>(list: impl IntoIterator<Item = T>) -> Result<Self, BadHost> {
         let rules = list.into_iter().map(|text| HostRule::parse(text.as_ref()));
         rules.collect::<Result<_, _>>().map(Self)
@@ -288,7 +290,8 @@ impl Reach {
 
     /// Checks whether a name may be looked up.
     ///
-    /// # Errors It may not.
+    /// # Errors
+    /// It may not.
     pub fn before(&self, host: &str, port: u16) -> Result<(), Refusal> {
         if self.forbidden.is_about(host, port, None) {
             return Err(Refusal::Forbidden);
@@ -313,7 +316,8 @@ impl Reach {
 
     /// Checks whether a connection to this address may be made, under this name.
     ///
-    /// # Errors The reason.
+    /// # Errors
+    /// The reason.
     pub fn address(&self, host: &str, port: u16, address: IpAddr) -> Result<(), Refusal> {
         if self.forbidden.is_about(host, port, Some(address)) {
             return Err(Refusal::Forbidden);

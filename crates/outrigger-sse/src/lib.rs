@@ -82,7 +82,8 @@ impl Parser {
 
     /// Parses the next bytes and appends completed events to `out`.
     ///
-    /// # Errors [`TooLong`]: the current event exceeds the limit.
+    /// # Errors
+    /// [`TooLong`]: the current event exceeds the limit.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), TooLong> {
         let mut rest = bytes;
         while !rest.is_empty() {

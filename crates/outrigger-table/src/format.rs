@@ -20,7 +20,8 @@ pub enum Format {
 impl Format {
     /// Returns the format of a file's name.
     ///
-    /// # Errors `table.format`.
+    /// # Errors
+    /// `table.format`.
     pub fn of(path: &Path) -> Result<Self, TableError> {
         match ending(path).as_str() {
             "csv" => Ok(Self::Csv),
@@ -33,7 +34,8 @@ impl Format {
 
     /// Returns the format of a file to write.
     ///
-    /// # Errors As [`Format::of`]; `table.unwritable` for spreadsheets other than `.xlsx`.
+    /// # Errors
+    /// As [`Format::of`]; `table.unwritable` for spreadsheets other than `.xlsx`.
     pub fn to_write(path: &Path) -> Result<Self, TableError> {
         let format = Self::of(path)?;
         if format == Self::Spreadsheet && ending(path) != "xlsx" {

@@ -48,8 +48,9 @@ pub enum JoinKind {
 /// Joins two tables: the columns of the left one, then those of the right one that it is not joined on; a duplicate name
 /// gets the prefix `right_`. Rows come in the order of the left table, then the remaining ones of the right.
 ///
-/// # Errors `table.column`; `table.condition` without a pair of columns; `table.too_large`, since a column with few values
-/// gives a large table.
+/// # Errors
+/// `table.column`; `table.condition` without a pair of columns; `table.too_large`, since a column with few values gives a large
+/// table.
 pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableError> {
     if join.on.is_empty() {
         return Err(TableError::Condition {

@@ -37,7 +37,8 @@ pub struct Table {
 impl Table {
     /// Returns the index of a column.
     ///
-    /// # Errors `table.column`, with the existing columns.
+    /// # Errors
+    /// `table.column`, with the existing columns.
     pub fn column(&self, name: &str) -> Result<usize, TableError> {
         let found = self.columns.iter().position(|column| column == name);
         found.ok_or_else(|| TableError::Column {
@@ -51,7 +52,8 @@ impl Table {
 ///
 /// The first row names the columns; a column without a name gets `column_N`, a duplicate name gets `_2`.
 ///
-/// # Errors `table.unreadable` with the line if there is one, `table.too_large`, `table.sheet`, `table.columns`.
+/// # Errors
+/// `table.unreadable` with the line if there is one, `table.too_large`, `table.sheet`, `table.columns`.
 pub fn read(bytes: &[u8], format: Format, sheet: Option<&str>) -> Result<Table, TableError> {
     if bytes.len() > MAX_BYTES {
         return Err(TableError::TooLarge {
@@ -74,7 +76,8 @@ pub fn read(bytes: &[u8], format: Format, sheet: Option<&str>) -> Result<Table, 
 
 /// Returns the bytes of a file with this table. A spreadsheet is written as `.xlsx` with one sheet.
 ///
-/// # Errors `table.too_large` if it exceeds a spreadsheet's limits, `table.unwritable`.
+/// # Errors
+/// `table.too_large` if it exceeds a spreadsheet's limits, `table.unwritable`.
 pub fn write(table: &Table, format: Format) -> Result<Vec<u8>, TableError> {
     match format {
         Format::Csv => text::write(table, b','),

@@ -95,7 +95,8 @@ struct Test<'a> {
 impl Query {
     /// Returns the resulting rows and columns, and how many rows matched the conditions.
     ///
-    /// # Errors `table.column`, `table.condition`.
+    /// # Errors
+    /// `table.column`, `table.condition`.
     pub fn run(&self, mut table: Table) -> Result<(Table, usize), TableError> {
         let tests = self
             .conditions

@@ -131,7 +131,8 @@ pub struct Bot {
 impl Bot {
     /// Creates a bot. `api` is the URL of the API, `https://api.telegram.org` except for tests and self-hosted servers.
     ///
-    /// # Errors [`TelegramError::Client`].
+    /// # Errors
+    /// [`TelegramError::Client`].
     pub fn new(api: &str, token: Token) -> Result<Self, TelegramError> {
         // An error means that another part of the program has installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();

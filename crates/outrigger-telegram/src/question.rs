@@ -52,7 +52,8 @@ impl TooLong {
 impl Question {
     /// Renders a request.
     ///
-    /// # Errors [`TooLong`]. It is not cut: what is left out of a question would be allowed unseen.
+    /// # Errors
+    /// [`TooLong`]. It is not cut: what is left out of a question would be allowed unseen.
     pub(crate) fn of(
         request: &PermissionRequest,
         shown: &ShownPermission,

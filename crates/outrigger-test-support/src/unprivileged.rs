@@ -79,8 +79,8 @@ impl Again {
 
     /// Runs them. What root could try and this user could not is a failure, not a skipped test.
     ///
-    /// # Panics If one fails, does not exist, or is skipped only for this user, and if only root may enter the folder of a
-    /// program.
+    /// # Panics
+    /// If one fails, does not exist, or is skipped only for this user, and if only root may enter the folder of a program.
     pub fn run(&self) {
         if !rustix::process::geteuid().is_root() {
             return skip("this is a user without rights already");

@@ -20,7 +20,8 @@ pub const INSTRUCTION: &str = "The user wants the final answer in a fixed form. 
 
 /// Checks whether answers can be validated against the schema.
 ///
-/// # Errors [`ToolError::BadSchema`] if it is not JSON Schema, or refers to other documents: nothing is fetched.
+/// # Errors
+/// [`ToolError::BadSchema`] if it is not JSON Schema, or refers to other documents: nothing is fetched.
 pub fn check_form(schema: &Value) -> Result<(), ToolError> {
     compile(schema).map(|_| ())
 }

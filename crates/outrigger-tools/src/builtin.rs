@@ -113,7 +113,8 @@ pub const NAMES: [&str; 17] = [
 
 /// Registers the bundled tools in OpenCode's order.
 ///
-/// # Errors [`ToolError::BadSchema`], which would be a bug in this crate.
+/// # Errors
+/// [`ToolError::BadSchema`], which would be a bug in this crate.
 pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), ToolError> {
     let tools: [Arc<dyn Tool>; 11] = [
         Arc::new(invalid::invalid()),

@@ -16,7 +16,8 @@ pub struct HandedFile(Located);
 impl HandedFile {
     /// Resolves a path against the session's folder.
     ///
-    /// # Errors As for every path of a tool: the machine's policy, or a link that points elsewhere than before.
+    /// # Errors
+    /// As for every path of a tool: the machine's policy, or a link that points elsewhere than before.
     pub fn of(ctx: &ToolContext, path: &str) -> Result<Self, ToolError> {
         locate(ctx, path).map(Self)
     }
@@ -59,14 +60,16 @@ impl HandedFile {
 
     /// Reads the whole file.
     ///
-    /// # Errors It does not exist, is not a regular file, or is larger than `most` bytes.
+    /// # Errors
+    /// It does not exist, is not a regular file, or is larger than `most` bytes.
     pub fn read(&self, most: u64) -> Result<Vec<u8>, ToolError> {
         read_bytes(&self.0, most)
     }
 
     /// Replaces or creates it.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn write(&self, bytes: &[u8]) -> Result<(), ToolError> {
         write_bytes(&self.0, bytes)
     }

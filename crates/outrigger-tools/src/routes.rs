@@ -32,7 +32,8 @@ pub struct Invocation<'a> {
 pub trait Provider: Send + Sync {
     /// Executes the call. Dropped when the deadline passes or the turn is cancelled: whatever it started must end with it.
     ///
-    /// # Errors [`ToolError::Unavailable`] if it cannot be reached, otherwise what went wrong.
+    /// # Errors
+    /// [`ToolError::Unavailable`] if it cannot be reached, otherwise what went wrong.
     fn invoke<'a>(
         &'a self,
         call: Invocation<'a>,
@@ -73,7 +74,8 @@ impl Bound {
 impl Routes {
     /// Creates routes from providers by name, and rules.
     ///
-    /// # Errors The provider name of a rule that does not exist.
+    /// # Errors
+    /// The provider name of a rule that does not exist.
     pub fn new(
         providers: BTreeMap<String, Arc<dyn Provider>>,
         rules: Vec<Route>,
@@ -120,7 +122,8 @@ impl Routes {
     /// that contract elsewhere, it would bypass the provider: a search would find other files than those that are read. A tool
     /// that does not declare its needs may do anything. `place` is the one file or folder that it accesses, if there is one.
     ///
-    /// # Errors [`ToolError::Elsewhere`].
+    /// # Errors
+    /// [`ToolError::Elsewhere`].
     pub(crate) fn passed_by(
         &self,
         tool: &ToolDescriptor,

@@ -48,7 +48,8 @@ pub enum Kind {
 /// Returns lines below `root` that match `pattern` (the syntax of Rust's regex crate), at most `most`, by path. Skips
 /// files that the rules deny; the rules know the root as `named`.
 ///
-/// # Errors What is wrong with the pattern, for the user.
+/// # Errors
+/// What is wrong with the pattern, for the user.
 pub fn lines(
     (root, named): (&Path, &Path),
     pattern: &str,

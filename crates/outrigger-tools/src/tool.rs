@@ -19,7 +19,8 @@ pub trait Tool: Send + Sync {
 
     /// Checks for calls that are refused before any hook runs, as OpenCode does for some.
     ///
-    /// # Errors Why the call is refused.
+    /// # Errors
+    /// Why the call is refused.
     fn precheck(&self, input: &Value) -> Result<(), ToolError> {
         let _ = input;
         Ok(())
@@ -27,7 +28,8 @@ pub trait Tool: Send + Sync {
 
     /// Returns the permission questions before the call runs, in order.
     ///
-    /// # Errors The arguments cannot work, so the user should not be asked about them.
+    /// # Errors
+    /// The arguments cannot work, so the user should not be asked about them.
     fn permissions(
         &self,
         input: &Value,
@@ -39,7 +41,8 @@ pub trait Tool: Send + Sync {
 
     /// Like [`Tool::permissions`], for a call that another machine executes: the content of its files is unknown here.
     ///
-    /// # Errors As for [`Tool::permissions`].
+    /// # Errors
+    /// As for [`Tool::permissions`].
     fn permissions_elsewhere(
         &self,
         input: &Value,
@@ -79,7 +82,8 @@ pub trait Tool: Send + Sync {
 
     /// Makes its own decision about a call, before the permission rules (D6): what it never does, no matter who allows it.
     ///
-    /// # Errors [`ToolError::Denied`] with the reason.
+    /// # Errors
+    /// [`ToolError::Denied`] with the reason.
     fn policy(&self, input: &Value, ctx: &ToolContext) -> Result<(), ToolError> {
         let _ = (input, ctx);
         Ok(())

@@ -16,7 +16,8 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Locks a file, waiting up to `most` for others. Blocking.
 ///
-/// # Errors It cannot be opened, or stays locked.
+/// # Errors
+/// It cannot be opened, or stays locked.
 pub fn hold(path: &Path, most: Duration) -> io::Result<File> {
     let file = open(path)?;
     let end = Instant::now() + most;

@@ -114,7 +114,8 @@ fn set_modes(folder: &Path) -> Result {
 
 /// Returns the newest glibc version of a symbol.
 ///
-/// # Errors `objdump` cannot read the program, or it does not use glibc.
+/// # Errors
+/// `objdump` cannot read the program, or it does not use glibc.
 pub(super) fn glibc(binary: &Path) -> Result<String> {
     let symbols = sh::output(command("objdump").arg("-T").arg(binary))?;
     newest_glibc(&symbols).map_or_else(

@@ -89,7 +89,8 @@ fn plain(markdown: &str) -> String {
 
 /// Returns the page with its current tables between the marks, in order.
 ///
-/// # Errors The page does not have two pairs of marks.
+/// # Errors
+/// The page does not have two pairs of marks.
 pub(crate) fn page(committed: &str) -> Result<String, String> {
     let defaults: BTreeMap<String, Value> = Settings::default().list().into_iter().collect();
     let tables = [

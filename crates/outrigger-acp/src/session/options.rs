@@ -72,7 +72,8 @@ impl Chosen {
 impl Offer {
     /// Requests them from the agent.
     ///
-    /// # Errors Those of its routes.
+    /// # Errors
+    /// Those of its routes.
     pub(crate) async fn ask(connection: &Connection) -> Result<Self, ClientError> {
         let agents: Value = connection.get("/agent").await?;
         let providers: Value = connection.get("/config/providers").await?;

@@ -6,7 +6,8 @@ use crate::failure::Failure;
 
 /// Parses the model of `--model`.
 ///
-/// # Errors The text is not `provider/model`.
+/// # Errors
+/// The text is not `provider/model`.
 pub(crate) fn named_model(text: Option<&str>) -> Result<Option<ModelRef>, Failure> {
     let parsed = |text: &str| {
         ModelRef::parse(text).ok_or_else(|| {

@@ -27,7 +27,8 @@ impl ContinueArgs {
 
     /// Returns the requested session, for the client.
     ///
-    /// # Errors `--fork` without a requested session.
+    /// # Errors
+    /// `--fork` without a requested session.
     pub(crate) fn wanted(&self) -> Result<SessionSelector<'_>, Failure> {
         if self.fork && !self.has_session() {
             return Err(Failure::usage(

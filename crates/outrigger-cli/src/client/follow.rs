@@ -82,7 +82,8 @@ struct Screen<'v> {
 impl<'a> Follower<'a> {
     /// Subscribes to events.
     ///
-    /// # Errors The server cannot be reached, or refuses.
+    /// # Errors
+    /// The server cannot be reached, or refuses.
     pub(crate) async fn new(
         connection: Connection,
         answers: Answers,
@@ -129,7 +130,8 @@ impl<'a> Follower<'a> {
 
     /// Runs a turn in a session, prints its events until it ends, and returns the exit code.
     ///
-    /// # Errors Those of the request, or the server is gone.
+    /// # Errors
+    /// Those of the request, or the server is gone.
     pub(crate) async fn follow(
         &mut self,
         id: &SessionId,

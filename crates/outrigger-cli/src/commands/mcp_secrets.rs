@@ -24,7 +24,8 @@ impl Secrets {
 
     /// Moves likely secrets of these pairs to files, and replaces them with references. Returns their names.
     ///
-    /// # Errors A file cannot be written.
+    /// # Errors
+    /// A file cannot be written.
     pub(super) fn take(&self, pairs: &mut Map<String, Value>) -> io::Result<Vec<String>> {
         let mut taken = Vec::new();
         for (name, value) in pairs {
@@ -49,7 +50,8 @@ impl Secrets {
 
     /// Removes them.
     ///
-    /// # Errors A folder cannot be removed.
+    /// # Errors
+    /// A folder cannot be removed.
     pub(super) fn remove(&self) -> io::Result<()> {
         match std::fs::remove_dir_all(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -21,7 +21,8 @@ pub(super) struct SettingsFile {
 impl SettingsFile {
     /// Loads the file of the project, or the user's own. A missing one is empty.
     ///
-    /// # Errors The file cannot be read, or the project's is a link, whose target the project chooses.
+    /// # Errors
+    /// The file cannot be read, or the project's is a link, whose target the project chooses.
     pub(super) fn load(boot: &Boot, of_user: bool) -> Result<Self, Failure> {
         let path = if of_user {
             global_file(&boot.folders.config.join("opencode"))

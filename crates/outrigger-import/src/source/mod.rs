@@ -32,7 +32,8 @@ enum Kind {
 impl Source {
     /// Opens what a program stored at a path: its folder, or a file in it.
     ///
-    /// # Errors [`ImportError`] if nothing exists or can be read.
+    /// # Errors
+    /// [`ImportError`] if nothing exists or can be read.
     pub fn open(
         program: Program,
         path: &Path,
@@ -92,7 +93,8 @@ impl Source {
 
     /// Reads one of them.
     ///
-    /// # Errors It cannot be read at all.
+    /// # Errors
+    /// It cannot be read at all.
     pub fn read(
         &self,
         found: &StoredSession,

@@ -35,7 +35,8 @@ pub(crate) struct Bearer {
 }
 
 impl Bearer {
-    /// # Errors [`McpError::Config`] if the URL is invalid.
+    /// # Errors
+    /// [`McpError::Config`] if the URL is invalid.
     pub(crate) fn new(
         server: &str,
         url: &str,
@@ -77,8 +78,9 @@ impl Bearer {
 
     /// Handles a refused or missing token: gets another, if possible without the user.
     ///
-    /// # Errors [`McpError::NeedsAuth`] if the user must log in, [`McpError::NeedsClientRegistration`] if that needs a client
-    /// registered by hand, [`McpError::Login`] if where the login is renewed cannot be found out now.
+    /// # Errors
+    /// [`McpError::NeedsAuth`] if the user must log in, [`McpError::NeedsClientRegistration`] if that needs a client registered
+    /// by hand, [`McpError::Login`] if where the login is renewed cannot be found out now.
     pub(crate) async fn refused(
         &self,
         sent: Option<&str>,
@@ -124,8 +126,9 @@ impl Bearer {
 
     /// Handles a token with too few rights (403 with `insufficient_scope`): gets another, if possible without the user.
     ///
-    /// # Errors [`McpError::NeedsScope`] if the user must log in again; [`McpError::ScopeRefused`] if that was done, or would
-    /// request the same once more.
+    /// # Errors
+    /// [`McpError::NeedsScope`] if the user must log in again; [`McpError::ScopeRefused`] if that was done, or would request
+    /// the same once more.
     pub(crate) async fn too_little(
         &self,
         sent: Option<&str>,

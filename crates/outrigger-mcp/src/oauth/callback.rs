@@ -17,7 +17,8 @@ impl Expected {
     /// Checks the issuer in the parameter `iss`: the code of another server's login must not go to the token endpoint of this
     /// one.
     ///
-    /// # Errors It was another one, in words.
+    /// # Errors
+    /// It was another one, in words.
     pub(crate) fn check(&self, iss: Option<&str>) -> Result<(), String> {
         let issuer = &self.issuer;
         match iss {

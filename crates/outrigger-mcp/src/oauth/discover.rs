@@ -77,7 +77,8 @@ pub(crate) struct LoginWay {
 
 /// Finds a server's login endpoints.
 ///
-/// # Errors The reason, as the end of a sentence.
+/// # Errors
+/// The reason, as the end of a sentence.
 pub(crate) async fn discover(
     (url, way): (&Url, &Way),
     accepted_issuer: Option<&str>,
@@ -285,7 +286,8 @@ impl Endpoints {
     /// Checks that secrets of an earlier login are for this authorization server, and for this endpoint of it: an issuer that the user
     /// accepts has its metadata where the server says.
     ///
-    /// # Errors The reason, as the end of a sentence.
+    /// # Errors
+    /// The reason, as the end of a sentence.
     pub(crate) fn check_login(&self, tokens: &Tokens) -> Result<(), String> {
         let issuer = tokens.issuer.as_deref();
         if !issuer.is_some_and(|issuer| is_same_issuer(issuer, &self.issuer)) {

@@ -27,7 +27,8 @@ enum Key {
 
 /// Creates an assertion of a client for one authorization server.
 ///
-/// # Errors The key cannot be read; the text does not contain it.
+/// # Errors
+/// The key cannot be read; the text does not contain it.
 pub(super) fn assertion(file: &Path, client: &str, audience: &str) -> Result<String, String> {
     let wrong = |reason: &str| format!("the key {}: {reason}", file.display());
     let text = outrigger_files::read(file, outrigger_files::DATA)

@@ -28,7 +28,8 @@ pub(crate) struct Login {
 
 /// Finds the endpoints, registers a client if necessary, and creates the URL for the browser.
 ///
-/// # Errors [`McpError::Login`], [`McpError::NeedsClientRegistration`].
+/// # Errors
+/// [`McpError::Login`], [`McpError::NeedsClientRegistration`].
 pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Login, McpError> {
     let server = &bearer.server;
     let challenge = challenge.map(Challenge::read).unwrap_or_default();
@@ -125,7 +126,8 @@ impl Login {
 
     /// Exchanges a code for tokens, and stores them.
     ///
-    /// # Errors [`McpError::Login`].
+    /// # Errors
+    /// [`McpError::Login`].
     pub(crate) async fn finish(&self, bearer: &Bearer, code: &str) -> Result<(), McpError> {
         let fields = [
             ("grant_type", "authorization_code"),

@@ -16,7 +16,8 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// Gets tokens for a server.
 ///
-/// # Errors The reason, as the end of a sentence.
+/// # Errors
+/// The reason, as the end of a sentence.
 pub(super) async fn tokens(
     config: &OAuthConfig,
     server: &Url,

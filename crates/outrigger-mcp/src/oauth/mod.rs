@@ -47,7 +47,8 @@ pub struct OAuthConfig {
 impl OAuthConfig {
     /// Reads `oauth`; `None` if it is `false`.
     ///
-    /// # Errors What is wrong with it.
+    /// # Errors
+    /// What is wrong with it.
     pub(crate) fn read(value: Option<&Value>) -> Result<Option<Self>, &'static str> {
         let fields = match value {
             None | Some(Value::Null) => return Ok(Some(Self::default())),
@@ -90,7 +91,8 @@ impl OAuthConfig {
 
 /// Returns port and path of a callback URL.
 ///
-/// # Errors It is not a URL, in words.
+/// # Errors
+/// It is not a URL, in words.
 pub(crate) fn place_of(redirect: &str) -> Result<(u16, String), String> {
     let url =
         reqwest::Url::parse(redirect).map_err(|_| format!("`{redirect}` is not an address"))?;

@@ -41,7 +41,8 @@ impl LoginSettings {
 
     /// Returns these settings for a server at a URL.
     ///
-    /// # Errors What is missing or wrong.
+    /// # Errors
+    /// What is missing or wrong.
     pub(crate) fn of(self, url: &str) -> Result<Self, String> {
         match &self.url {
             Some(meant) if !is_same(meant, url) => {

@@ -184,7 +184,8 @@ impl TokenStore {
 
     /// Removes the data of a server; returns `false` if there was none.
     ///
-    /// # Errors The file cannot be written.
+    /// # Errors
+    /// The file cannot be written.
     pub fn remove(&self, server: &str) -> io::Result<bool> {
         let mut there = false;
         self.change(|all| there = all.remove(server).is_some())?;

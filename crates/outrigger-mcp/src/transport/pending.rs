@@ -102,7 +102,8 @@ impl Ticket {
 
     /// Waits for the response until the deadline, which each progress report extends.
     ///
-    /// # Errors [`McpError::Timeout`], [`McpError::Refused`], and why the connection was closed.
+    /// # Errors
+    /// [`McpError::Timeout`], [`McpError::Refused`], and why the connection was closed.
     pub(crate) async fn answered(
         &mut self,
         asked: RequestInfo<'_>,
@@ -202,7 +203,8 @@ impl Pending {
 
     /// Registers a request.
     ///
-    /// # Errors Why the connection is closed.
+    /// # Errors
+    /// Why the connection is closed.
     pub(crate) fn begin(&self, asks: Option<&Asks>) -> Result<Ticket, McpError> {
         let id = self.number();
         let (sender, answer) = oneshot::channel();

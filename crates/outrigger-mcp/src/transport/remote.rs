@@ -33,7 +33,8 @@ pub(crate) struct Remote {
 impl Remote {
     /// Sends nothing yet.
     ///
-    /// # Errors [`McpError::Config`] for an invalid header, [`McpError::Http`] without a client.
+    /// # Errors
+    /// [`McpError::Config`] for an invalid header, [`McpError::Http`] without a client.
     pub(crate) fn new(
         server: &str,
         url: &str,
@@ -73,7 +74,8 @@ impl Remote {
 
     /// Sends a request, with the token if there is one. A refusal is handled once, by renewing the token or getting one with more rights.
     ///
-    /// # Errors [`McpError::NeedsAuth`], [`McpError::NeedsScope`], [`McpError::ScopeRefused`], [`McpError::NeedsClientRegistration`],
+    /// # Errors
+    /// [`McpError::NeedsAuth`], [`McpError::NeedsScope`], [`McpError::ScopeRefused`], [`McpError::NeedsClientRegistration`],
     /// [`McpError::Http`].
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, McpError> {
         let again = request.try_clone();

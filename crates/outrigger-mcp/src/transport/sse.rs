@@ -46,7 +46,8 @@ impl Drop for SseLink {
 impl SseLink {
     /// Opens the stream and waits for the URL, for at most `wait`.
     ///
-    /// # Errors As [`Remote::send`], and [`McpError::Answer`] for a stream that names no URL of this server.
+    /// # Errors
+    /// As [`Remote::send`], and [`McpError::Answer`] for a stream that names no URL of this server.
     pub(crate) async fn open(
         remote: Remote,
         roots: RootList,

@@ -70,7 +70,8 @@ struct Shared {
 impl Stdio {
     /// Starts the process; sends nothing yet.
     ///
-    /// # Errors [`McpError::Start`].
+    /// # Errors
+    /// [`McpError::Start`].
     pub(crate) async fn start(
         server: &str,
         program: &Program,

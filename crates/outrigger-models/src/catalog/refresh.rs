@@ -141,7 +141,8 @@ impl Catalog {
 
     /// Fetches the catalog now and applies it. An invalid response leaves the old one.
     ///
-    /// # Errors [`CatalogError`].
+    /// # Errors
+    /// [`CatalogError`].
     pub(crate) async fn refresh(&self) -> Result<(), CatalogError> {
         let options = &self.options;
         let (Some(url), Some(file)) = (&options.url, &options.file) else {

@@ -228,7 +228,8 @@ pub(crate) enum Unsigned {
 impl Authority {
     /// Adds the authorization to this request.
     ///
-    /// # Errors The reason, without secrets.
+    /// # Errors
+    /// The reason, without secrets.
     pub(crate) async fn sign(
         &self,
         url: &str,

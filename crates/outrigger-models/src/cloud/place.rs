@@ -9,7 +9,8 @@ use crate::transport::token_endpoint::encoded;
 
 /// Returns the URL of a model; `base` is a configured one. `None`: the common form is used.
 ///
-/// # Errors What is missing, and where to configure it.
+/// # Errors
+/// What is missing, and where to configure it.
 pub(crate) fn url(
     (cloud, adapter): (Cloud, Adapter),
     settings: &Settings,
@@ -157,7 +158,8 @@ fn host(name: &str) -> Result<&str, String> {
 
 /// Replaces `${NAME}` in a URL of the catalog.
 ///
-/// # Errors A name without a value.
+/// # Errors
+/// A name without a value.
 pub(crate) fn fill(template: &str, settings: &Settings) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = template;

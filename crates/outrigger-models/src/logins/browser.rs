@@ -58,7 +58,8 @@ impl Drop for Browser {
 
 /// Listens, and creates the URL for the user.
 ///
-/// # Errors The port is taken, or the system has no randomness.
+/// # Errors
+/// The port is taken, or the system has no randomness.
 pub(super) async fn begin(plan: Plan) -> Result<(String, Browser), String> {
     let callback = Callback::listen(plan.port, plan.path).await;
     let callback = callback.map_err(|why| format!("{why}; another method needs no port"))?;

@@ -58,7 +58,8 @@ pub(super) fn methods() -> Vec<AuthMethod> {
 
 /// Returns the host (and port) of a URL.
 ///
-/// # Errors It is invalid, in words.
+/// # Errors
+/// It is invalid, in words.
 pub(super) fn domain(typed: &str) -> Result<String, String> {
     let wrong = || "an address such as company.ghe.com is wanted".to_owned();
     let typed = typed.trim();

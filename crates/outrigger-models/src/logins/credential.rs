@@ -22,7 +22,8 @@ pub(super) fn now() -> u64 {
 
 /// Returns the tokens of a response. `before` is the renewed credential: its values are kept if the response omits them.
 ///
-/// # Errors It is a refusal, or has no token.
+/// # Errors
+/// It is a refusal, or has no token.
 pub(super) fn credential(
     answer: &TokenResponse,
     before: Option<&Credential>,

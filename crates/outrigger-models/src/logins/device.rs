@@ -205,7 +205,8 @@ pub(super) fn body(device: &str, code: &str) -> Value {
 
 /// Returns a field of the response that started a login.
 ///
-/// # Errors It is missing.
+/// # Errors
+/// It is missing.
 pub(super) fn needed<'a>(answer: &'a TokenResponse, key: &str) -> Result<&'a str, String> {
     if !answer.status.is_success() {
         return Err(answer.refusal());

@@ -142,7 +142,8 @@ impl WaitingLogin {
 
     /// Waits for the user until the login expires, and returns the credential. A caller that gave up may call it again.
     ///
-    /// # Errors It was refused, has expired, or the server could not be reached.
+    /// # Errors
+    /// It was refused, has expired, or the server could not be reached.
     pub async fn finish(&self) -> Result<Credential, String> {
         match &self.way {
             Way::Browser(browser) => browser.finish().await,
@@ -153,7 +154,8 @@ impl WaitingLogin {
 
 /// Starts a login with the method of this number. `None`: it has no first step (a key is typed), or does not exist.
 ///
-/// # Errors The server cannot be reached or refuses, or the callback port is taken.
+/// # Errors
+/// The server cannot be reached or refuses, or the callback port is taken.
 pub(crate) async fn begin(
     servers: &LoginServers,
     provider: &str,

@@ -72,7 +72,8 @@ impl LoginTokens {
     ///
     /// A token is sent only to the service of its login, whatever URL a folder's configuration, a plugin or the catalog names.
     ///
-    /// # Errors The URL is another one, there is no login any longer, or the token cannot be renewed.
+    /// # Errors
+    /// The URL is another one, there is no login any longer, or the token cannot be renewed.
     pub(crate) async fn put(
         self: &Arc<Self>,
         url: &str,

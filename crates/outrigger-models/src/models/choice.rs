@@ -15,7 +15,8 @@ impl Models {
     /// Returns the default model: `model` of the configuration, otherwise the preferred one of the first usable
     /// provider (configured providers precede those that only have a key in the environment).
     ///
-    /// # Errors `model.none` if there is no provider with a model; `model.config` if `model` is not `provider/model`.
+    /// # Errors
+    /// `model.none` if there is no provider with a model; `model.config` if `model` is not `provider/model`.
     pub fn default_model(&self) -> Result<ModelRef, ModelError> {
         if let Some(text) = &self.inner.options.model {
             return ModelRef::parse(text).ok_or_else(|| ModelError::Config {

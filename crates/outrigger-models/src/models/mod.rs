@@ -238,7 +238,8 @@ impl Models {
 
     /// Fetches the published catalog now, and rebuilds providers with it.
     ///
-    /// # Errors [`CatalogError`]; the old one stays.
+    /// # Errors
+    /// [`CatalogError`]; the old one stays.
     pub async fn refresh_catalog(&self) -> Result<(), CatalogError> {
         self.inner.catalog.refresh().await?;
         lock(&self.inner.built).clear();
@@ -263,7 +264,8 @@ impl Models {
 
     /// Starts a built-in login with the method of this number. `None`: it has no first step, or does not exist.
     ///
-    /// # Errors The server cannot be reached or refuses, or the callback port is taken.
+    /// # Errors
+    /// The server cannot be reached or refuses, or the callback port is taken.
     pub async fn begin_login(
         &self,
         provider: &str,

@@ -18,7 +18,8 @@ use crate::resolved::Resolved;
 impl Models {
     /// Finds a model and everything needed to call it.
     ///
-    /// # Errors `model.unknown_provider`, `model.unknown_model` (both with similar names), `model.no_key`,
+    /// # Errors
+    /// `model.unknown_provider`, `model.unknown_model` (both with similar names), `model.no_key`,
     /// `model.unsupported_provider`, `model.config`.
     pub fn resolve(&self, model: &ModelRef) -> Result<Resolved, ModelError> {
         let id = model.provider_id.as_str();

@@ -65,7 +65,8 @@ impl Http {
 
 /// Checks that a model's requests, with the key and the conversation, may be sent to a URL.
 ///
-/// # Errors The policy forbids the host, or a command of a session listens there.
+/// # Errors
+/// The policy forbids the host, or a command of a session listens there.
 pub(crate) fn check(url: &str) -> Result<(), outrigger_net::Refused> {
     outrigger_net::check_text(url)?;
     reqwest::Url::parse(url).map_or(Ok(()), |url| outrigger_net::check_receiver(&url))
@@ -92,7 +93,8 @@ fn kind(url: &str) -> Kind {
 
 /// Creates a client for a URL that is not a model's, configured like those of models.
 ///
-/// # Errors The system's certificates cannot be read, or the policy forbids the host.
+/// # Errors
+/// The system's certificates cannot be read, or the policy forbids the host.
 pub fn http_client(url: &str) -> Result<Client, String> {
     outrigger_net::check_text(url).map_err(|refused| refused.to_string())?;
     build(kind(url), None)

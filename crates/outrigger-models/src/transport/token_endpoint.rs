@@ -47,7 +47,8 @@ impl TokenResponse {
 
 /// Posts a form.
 ///
-/// # Errors It could not be sent, or was not answered. The request is not shown.
+/// # Errors
+/// It could not be sent, or was not answered. The request is not shown.
 pub(crate) async fn post_form(url: &str, form: &Form) -> Result<TokenResponse, String> {
     let pairs = form.iter();
     let pairs = pairs.map(|(key, value)| format!("{key}={}", encoded(value)));

@@ -175,7 +175,8 @@ impl std::fmt::Debug for Proxy {
 impl Proxy {
     /// Starts a proxy on a loopback port that the system picks. Must be called within a tokio runtime.
     ///
-    /// # Errors The system's error if there is no port.
+    /// # Errors
+    /// The system's error if there is no port.
     pub async fn start(
         upstream: Option<Upstream>,
         sockets: impl ProcessSockets + 'static,
@@ -224,7 +225,8 @@ impl Proxy {
 
     /// Admits a client while its ticket is held.
     ///
-    /// # Errors The system's error if it has no random numbers.
+    /// # Errors
+    /// The system's error if it has no random numbers.
     pub fn admit(&self, client: Client) -> io::Result<ProxyTicket> {
         self.admit_known(client, None)
     }

@@ -38,7 +38,8 @@ pub(super) struct Head {
 
 /// Parses a head. `Ok(None)`: it is incomplete.
 ///
-/// # Errors It is not a request.
+/// # Errors
+/// It is not a request.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
     let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
     let mut request = httparse::Request::new(&mut lines);

@@ -46,7 +46,8 @@ impl Malformed {
 impl CanonicalCall {
     /// Returns the form of a call.
     ///
-    /// # Errors [`Malformed`]; such a call is refused.
+    /// # Errors
+    /// [`Malformed`]; such a call is refused.
     pub fn of(
         tool: &str,
         version: &str,

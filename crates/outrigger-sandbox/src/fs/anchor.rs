@@ -22,7 +22,8 @@ pub struct Anchor {
 impl Anchor {
     /// Opens the folder at `path`, which is absolute and without links.
     ///
-    /// # Errors The error of `openat2`; `ELOOP` if the path contains a link.
+    /// # Errors
+    /// The error of `openat2`; `ELOOP` if the path contains a link.
     pub fn hold(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -33,7 +34,8 @@ impl Anchor {
     /// Like [`Self::hold`], but the last part of the path may be a link, such as `/proc/self/fd/N` of a folder that is already
     /// open.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn again(path: &Path) -> io::Result<Self> {
         let flags = FOLDER | OFlags::NOCTTY;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
@@ -45,7 +47,8 @@ impl Anchor {
 
     /// Like [`Self::hold`], but creates missing folders.
     ///
-    /// # Errors Those of [`Self::hold`] and of creating a folder.
+    /// # Errors
+    /// Those of [`Self::hold`] and of creating a folder.
     pub fn make(path: &Path) -> io::Result<Self> {
         let missing = match Self::hold(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => error,
@@ -90,14 +93,16 @@ impl Anchor {
 
     /// Lists the folder's entries, in no particular order.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn entries(&self) -> io::Result<fs::ReadDir> {
         fs::read_dir(self.root())
     }
 
     /// Opens something in it, or below it, for reading. Does not wait for the writer of a pipe.
     ///
-    /// # Errors The error of `openat2`; `ELOOP` if there is a link on the way.
+    /// # Errors
+    /// The error of `openat2`; `ELOOP` if there is a link on the way.
     pub fn open(&self, path: &Path) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         below(&self.folder, path, flags, Mode::empty())
@@ -112,7 +117,8 @@ impl Anchor {
 
     /// Creates a file in it for writing, with mode 0666 less the umask.
     ///
-    /// # Errors `AlreadyExists`, or the system's error.
+    /// # Errors
+    /// `AlreadyExists`, or the system's error.
     pub fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
@@ -121,14 +127,16 @@ impl Anchor {
 
     /// Renames an entry, replacing whatever has the new name.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.folder, from, &self.folder, to)?)
     }
 
     /// Removes a file or link from it.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
     }

@@ -20,14 +20,16 @@ const FOLDER: OFlags = OFlags::DIRECTORY
 /// Creates `root` with the folders `below` it, accessible to this user only if they are new. `root` and everything above it belong
 /// to the host. Below `root`, anything that is not a folder is removed, including links.
 ///
-/// # Errors The system's error, and `InvalidInput` for a name that points elsewhere (`..`).
+/// # Errors
+/// The system's error, and `InvalidInput` for a name that points elsewhere (`..`).
 pub fn make(root: &Path, below: &Path) -> io::Result<()> {
     open(root, below).map(drop)
 }
 
 /// Like [`make`], and creates an empty file in the last folder if it is missing. Anything else with that name is removed.
 ///
-/// # Errors As for [`make`].
+/// # Errors
+/// As for [`make`].
 pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = below.file_name().ok_or_else(invalid)?;
@@ -52,7 +54,8 @@ pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
 /// Writes a file in the last of the folders `below`, after removing whatever has its name. Follows no link, not even one that
 /// replaces a folder in the meantime: each folder is opened from the one above it.
 ///
-/// # Errors As for [`make`], and the system's error for the file.
+/// # Errors
+/// As for [`make`], and the system's error for the file.
 pub fn write_file(root: &Path, below: &Path, bytes: &[u8]) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = below.file_name().ok_or_else(invalid)?;
@@ -65,7 +68,8 @@ pub fn write_file(root: &Path, below: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Removes a file, or anything else with its name that is not a folder, from the last of the folders `below`. Follows no link.
 ///
-/// # Errors As for [`make`].
+/// # Errors
+/// As for [`make`].
 pub fn remove_file(root: &Path, below: &Path) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = below.file_name().ok_or_else(invalid)?;

@@ -120,7 +120,8 @@ const MAX_PAUSE_MICROS: u64 = 200;
 /// not followed, but a link whose own name is masked stands for its target. Folders that cannot be read are taken as empty, since a process
 /// of this user cannot read them either.
 ///
-/// # Errors [`SandboxError::TooMany`] if there is more to check, or more to mask, than the limits allow; [`SandboxError::Moving`] if
+/// # Errors
+/// [`SandboxError::TooMany`] if there is more to check, or more to mask, than the limits allow; [`SandboxError::Moving`] if
 /// folders keep moving, so that the result is unreliable. The caller must not start the process then.
 pub fn find(
     root: &Path,

@@ -147,7 +147,8 @@ impl Roots {
     /// roots. If the path does not exist yet, the existing part is followed and the rest is kept unchanged. `..` after a link
     /// leaves the link's target, as in the kernel. A dangling link resolves to its target.
     ///
-    /// # Errors A [`PathError`] if the path points elsewhere, is not absolute, or cannot be followed.
+    /// # Errors
+    /// A [`PathError`] if the path points elsewhere, is not absolute, or cannot be followed.
     pub fn contains(&self, path: impl AsRef<Path>) -> Result<PathBuf, PathError> {
         let path = path.as_ref();
         let resolved = follow(path)?;
@@ -166,7 +167,8 @@ impl Roots {
 /// Opens a path that [`Roots::contains`] returned and fails with `ELOOP` if a link has been put into it since. `create`
 /// creates a missing file, not folders, with mode 0666 less the umask.
 ///
-/// # Errors The error of `openat2`.
+/// # Errors
+/// The error of `openat2`.
 pub fn open_resolved(path: &Path, write: bool, create: bool) -> io::Result<File> {
     let mut flags = if write { OFlags::RDWR } else { OFlags::RDONLY };
     // Do not wait for the writer of a pipe that replaced a file.
@@ -191,7 +193,8 @@ pub fn stands(path: &Path) -> bool {
 /// Resolves an absolute path: follows its links name by name, as the kernel does, and keeps what does not exist unchanged.
 /// Does not check who may access it; see [`Roots::contains`].
 ///
-/// # Errors A [`PathError`] if it is not absolute or cannot be followed.
+/// # Errors
+/// A [`PathError`] if it is not absolute or cannot be followed.
 pub fn follow(path: &Path) -> Result<PathBuf, PathError> {
     if path.as_os_str().as_bytes().contains(&0) {
         return Err(PathError::Nul {

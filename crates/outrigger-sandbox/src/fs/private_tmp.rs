@@ -10,7 +10,8 @@ const MAX_NAMES: u32 = 16;
 
 /// Returns the folder, which only this user can access, and creates it if it is missing.
 ///
-/// # Errors The system's error.
+/// # Errors
+/// The system's error.
 pub fn folder() -> io::Result<PathBuf> {
     in_folder(&std::env::temp_dir())
 }

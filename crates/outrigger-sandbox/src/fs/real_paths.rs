@@ -15,7 +15,8 @@ pub struct RealPaths {
 impl RealPaths {
     /// Works like [`Path::canonicalize`].
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn of(&mut self, path: &Path) -> io::Result<PathBuf> {
         let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {

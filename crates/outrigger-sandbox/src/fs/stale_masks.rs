@@ -63,7 +63,8 @@ impl Hidden {
 
     /// Ends the process when a mask is stale. What it creates of `absent` is moved aside.
     ///
-    /// # Errors The thread cannot be started.
+    /// # Errors
+    /// The thread cannot be started.
     pub(crate) fn ends(self, absent: Absent, process: Killer, what: String) -> io::Result<()> {
         if self.0.is_empty() && absent.is_empty() {
             return Ok(());

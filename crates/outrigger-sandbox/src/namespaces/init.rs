@@ -37,7 +37,8 @@ pub(crate) struct Program {
 impl Program {
     /// Of variables with the same name, the last one wins.
     ///
-    /// # Errors A text contains a NUL byte.
+    /// # Errors
+    /// A text contains a NUL byte.
     pub(crate) fn new(
         file: &Path,
         name: &OsStr,
@@ -95,7 +96,8 @@ impl Report {
 
     /// Returns how the command ended, or `None` while it runs. If init was killed, so was the command.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub(crate) fn exit(&self) -> io::Result<Option<Exit>> {
         if let Some(exit) = self.exit.get() {
             return Ok(Some(*exit));
@@ -141,7 +143,8 @@ struct Prepared<'a> {
 
 /// Starts it and returns the process id of init.
 ///
-/// # Errors Those of init and of the command until the program runs.
+/// # Errors
+/// Those of init and of the command until the program runs.
 #[expect(
     unsafe_code,
     reason = "clone with namespaces has no wrapper; the child makes async-signal-safe calls only"

@@ -53,7 +53,8 @@ pub(crate) struct View {
 impl View {
     /// Prepares the view for this policy. Listed paths that do not exist are skipped.
     ///
-    /// # Errors A path cannot be passed to the kernel or cannot be read; [`MOVED`] if a path that a walk found no longer exists.
+    /// # Errors
+    /// A path cannot be passed to the kernel or cannot be read; [`MOVED`] if a path that a walk found no longer exists.
     pub(crate) fn of(policy: &Policy, cwd: &Path) -> io::Result<Self> {
         let hidden = |meta: &fs::Metadata| {
             if meta.is_dir() {

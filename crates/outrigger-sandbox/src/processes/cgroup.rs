@@ -71,7 +71,8 @@ impl Cgroup {
 
     /// Puts a process into it; whatever it starts from now on is in it as well.
     ///
-    /// # Errors The system refuses: the process has ended, or may not be moved.
+    /// # Errors
+    /// The system refuses: the process has ended, or may not be moved.
     pub fn enter(&self, pid: u32) -> io::Result<()> {
         let procs = self.dir.join("cgroup.procs");
         fs::write(&procs, pid.to_string())?;

@@ -61,7 +61,8 @@ pub struct Swept {
 impl Ledger {
     /// Opens the ledger of this host in a folder, which is created (mode 0700) if missing. Sweeps nothing yet.
     ///
-    /// # Errors [`SandboxError::Ledger`] if the folder cannot be created.
+    /// # Errors
+    /// [`SandboxError::Ledger`] if the folder cannot be created.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self, SandboxError> {
         let host = std::process::id();
         let header = Header {
@@ -90,7 +91,8 @@ impl Ledger {
 
     /// Records a process. `what` describes it (one line); `start_time` is that of [`crate::start_time`].
     ///
-    /// # Errors [`SandboxError::Ledger`] if the file cannot be written.
+    /// # Errors
+    /// [`SandboxError::Ledger`] if the file cannot be written.
     pub fn record(&self, pid: u32, start_time: u64, what: &str) -> Result<(), SandboxError> {
         let entry = Entry {
             pid,
@@ -111,7 +113,8 @@ impl Ledger {
     /// Removes a process. A process that is not in the ledger is not an error. The file is removed with its last
     /// process.
     ///
-    /// # Errors [`SandboxError::Ledger`] if the file cannot be written.
+    /// # Errors
+    /// [`SandboxError::Ledger`] if the file cannot be written.
     pub fn forget(&self, pid: u32) -> Result<(), SandboxError> {
         let mut entries = self.entries();
         if entries.remove(&pid).is_none() {
@@ -124,7 +127,8 @@ impl Ledger {
     /// touched only if its host is dead and its start time (or the tag that its tree inherits) is the recorded one.
     /// Files of another PID namespace or format are left alone. Call it once at the start.
     ///
-    /// # Errors [`SandboxError::Ledger`] if the folder cannot be read or a file cannot be removed.
+    /// # Errors
+    /// [`SandboxError::Ledger`] if the folder cannot be read or a file cannot be removed.
     pub fn sweep(&self) -> Result<Vec<Swept>, SandboxError> {
         let mut swept = Vec::new();
         let files = fs::read_dir(&self.0.dir).map_err(ledger_error(&self.0.dir))?;

@@ -74,7 +74,8 @@ const X32: u32 = 0x4000_0000;
 /// decides which UNIX sockets are connected to, so stream sockets may be created. `asked`: the host decides about the calls that
 /// [`crate::seccomp::connects`] hands over. `host`: the number of this process, if the caller sees it.
 ///
-/// # Errors A message of the compiler; only on an unknown architecture.
+/// # Errors
+/// A message of the compiler; only on an unknown architecture.
 pub(crate) fn filter(
     calls: Option<Calls>,
     tcp: bool,

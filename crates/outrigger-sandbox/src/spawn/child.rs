@@ -150,7 +150,8 @@ impl Child {
     /// Waits for its end. May be called again, and dropped at any point. What the process left running in its group is
     /// killed when the child is dropped, not here.
     ///
-    /// # Errors [`SandboxError::Watch`] if the system does not report it.
+    /// # Errors
+    /// [`SandboxError::Watch`] if the system does not report it.
     pub async fn wait(&mut self) -> Result<Exit, SandboxError> {
         let pid = self.pid();
         let watch_error = |source| SandboxError::Watch { pid, source };
@@ -165,7 +166,8 @@ impl Child {
 
     /// Returns how it ended, or `None` while it runs.
     ///
-    /// # Errors [`SandboxError::Watch`] if the system does not report it.
+    /// # Errors
+    /// [`SandboxError::Watch`] if the system does not report it.
     pub fn try_wait(&self) -> Result<Option<Exit>, SandboxError> {
         self.process.exit().map_err(|source| SandboxError::Watch {
             pid: self.pid(),

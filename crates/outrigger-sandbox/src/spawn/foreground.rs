@@ -16,7 +16,8 @@ use crate::fs::host_path;
 /// It has its own process group, so that Ctrl-C reaches the program and not this process. If it suspends itself, it is resumed,
 /// since no shell could do so. It runs with the user's rights and outside every sandbox, so `line` must come from the user.
 ///
-/// # Errors There is no shell, or no terminal.
+/// # Errors
+/// There is no shell, or no terminal.
 pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = getpgrp();

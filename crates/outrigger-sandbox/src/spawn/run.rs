@@ -67,7 +67,8 @@ pub struct Output {
 /// killed and the output so far is returned. Standard output and error are always piped; the first `max_output` bytes of each
 /// are kept and the rest is counted. Dropping the future kills the tree.
 ///
-/// # Errors Those of [`Spawner::spawn`], and [`SandboxError::Deadline`] if not even the start completed in time.
+/// # Errors
+/// Those of [`Spawner::spawn`], and [`SandboxError::Deadline`] if not even the start completed in time.
 pub async fn run(
     spawner: &Spawner,
     spec: Spec,
@@ -80,7 +81,8 @@ pub async fn run(
 /// Like [`run`], with bytes for standard input, which is closed after them. A process that does not read its input is not an
 /// error.
 ///
-/// # Errors As [`run`].
+/// # Errors
+/// As [`run`].
 pub async fn run_with_input(
     spawner: &Spawner,
     mut spec: Spec,

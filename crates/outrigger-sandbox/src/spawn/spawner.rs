@@ -108,7 +108,8 @@ impl From<SandboxError> for NotStarted {
 impl Spawner {
     /// Starts the spawning thread, or attaches to the running one.
     ///
-    /// # Errors [`SandboxError::Thread`] if no thread can be started.
+    /// # Errors
+    /// [`SandboxError::Thread`] if no thread can be started.
     pub fn new() -> Result<Self, SandboxError> {
         static JOBS: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
         let jobs = match JOBS.get() {
@@ -282,9 +283,10 @@ impl Spawner {
     /// The process has its own process group, dies with the host, and has exactly the environment given, no open files beyond its streams
     /// (and 3, if a channel was requested), and no core dumps.
     ///
-    /// # Errors [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for these causes; [`SandboxError::Forbidden`] if the machine's policy
-    /// does not allow the program; [`SandboxError::Policy`] if the rules were refused; [`SandboxError::Watch`] if it cannot be watched;
-    /// [`SandboxError::Spawn`] for everything else.
+    /// # Errors
+    /// [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for these causes; [`SandboxError::Forbidden`] if the machine's
+    /// policy does not allow the program; [`SandboxError::Policy`] if the rules were refused; [`SandboxError::Watch`] if it
+    /// cannot be watched; [`SandboxError::Spawn`] for everything else.
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
         self.allows(&spec).await?;
         let mut network = self.network.as_ref();

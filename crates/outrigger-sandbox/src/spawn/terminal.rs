@@ -63,7 +63,8 @@ impl Terminal {
 
     /// Reads what the process wrote; 0 once no process has the terminal open.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.0.readable().await?;
@@ -80,7 +81,8 @@ impl Terminal {
 
     /// Writes all of it, as if it were typed. Waits while the process does not read.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
@@ -95,7 +97,8 @@ impl Terminal {
 
     /// Changes its size; the process gets SIGWINCH.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn resize(&self, size: Size) -> io::Result<()> {
         Ok(tcsetwinsize(self.0.get_ref(), size.into())?)
     }

@@ -58,7 +58,8 @@ pub(crate) struct SignedIn {
 impl PageSession {
     /// Creates the sessions of a server that listens at `address`. The key is kept in the folder `data`.
     ///
-    /// # Errors The folder is not writable, or the system has no randomness.
+    /// # Errors
+    /// The folder is not writable, or the system has no randomness.
     pub fn new(data: &Path, login: Login, address: SocketAddr) -> io::Result<Self> {
         let kept = keep_secret(&data.join(KEY_FILE))?;
         // After a change of the password, earlier pages are unknown.

@@ -71,8 +71,9 @@ impl Scope {
     /// Refuses an agent that the plugin must not reach. The name of the folder was checked before the agent was started; what
     /// counts is the folder that the agent is in.
     ///
-    /// # Errors 403 for an agent in another project, 404 for one in a folder that was not there when it was started: nothing holds
-    /// that name, and a link may have it by now.
+    /// # Errors
+    /// 403 for an agent in another project, 404 for one in a folder that was not there when it was started: nothing holds that
+    /// name, and a link may have it by now.
     pub(crate) fn admit(&self, agent: &Agent) -> Result<(), ApiError> {
         let folder = &agent.location().directory;
         if !self.holds(folder) {
@@ -117,7 +118,8 @@ impl Scope {
     /// Adds the folder to the request; the default is the plugin's own. `resolve` resolves a name that is not below the plugin's own
     /// folder.
     ///
-    /// # Errors 403 for the folder of another project.
+    /// # Errors
+    /// 403 for the folder of another project.
     pub(crate) fn enclose(
         &self,
         mut request: Request,

@@ -178,7 +178,8 @@ impl Hub {
 
     /// Starts the agent of the default folder before any request.
     ///
-    /// # Errors Those of [`Agent::boot`].
+    /// # Errors
+    /// Those of [`Agent::boot`].
     pub async fn start_own(&self) -> Result<(), AgentError> {
         let directory = self.inner.directory.clone();
         self.instance(&directory).await.map(drop)
@@ -237,7 +238,8 @@ impl Hub {
 
     /// Returns store and spawner of this process.
     ///
-    /// # Errors The store cannot be used, or the process cannot start others.
+    /// # Errors
+    /// The store cannot be used, or the process cannot start others.
     pub fn shared(&self) -> Result<Shared, AgentError> {
         let mut shared = lock(&self.inner.shared);
         if let Some(shared) = &*shared {

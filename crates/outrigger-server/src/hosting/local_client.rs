@@ -42,7 +42,8 @@ pub struct RequestError {
 impl LocalClient {
     /// Returns the body of the response. A turn that it started is cancelled if the future is dropped.
     ///
-    /// # Errors The error of the route.
+    /// # Errors
+    /// The error of the route.
     pub async fn call(
         &self,
         method: Method,
@@ -95,7 +96,8 @@ fn message(error: &Value) -> Option<String> {
 
 /// Calls a route of a hub's agents in process, as the user: for connectors of this program, never for plugins.
 ///
-/// # Errors The status of a refusal with its message, or why the response is incomplete.
+/// # Errors
+/// The status of a refusal with its message, or why the response is incomplete.
 pub async fn call(
     hub: Hub,
     method: &'static str,

@@ -25,7 +25,8 @@ impl Hub {
 
     /// Like [`Hub::instance`], but a plugin reaches only an agent that is in its own project.
     ///
-    /// # Errors Those of [`Hub::instance`] and [`Scope::admit`]; 404 for a folder that is not there, 429 if too many agents run because
+    /// # Errors
+    /// Those of [`Hub::instance`] and [`Scope::admit`]; 404 for a folder that is not there, 429 if too many agents run because
     /// plugins of the project named their folders.
     pub(crate) async fn instance_for(&self, target: &Target) -> Result<Instance, ApiError> {
         let Some(scope) = &target.scope else {

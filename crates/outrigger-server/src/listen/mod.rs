@@ -29,7 +29,8 @@ pub struct Listening {
 
 /// Opens a port. If it is `None` or 0, [`USUAL_PORT`] is tried, then any.
 ///
-/// # Errors The system's: a port that is taken, a host name of another machine.
+/// # Errors
+/// The system's: a port that is taken, a host name of another machine.
 pub async fn listen(hostname: &str, port: Option<u16>) -> io::Result<Listening> {
     let listener = match port.filter(|port| *port != 0) {
         Some(port) => TcpListener::bind((hostname, port)).await?,
@@ -47,7 +48,8 @@ pub async fn listen(hostname: &str, port: Option<u16>) -> io::Result<Listening> 
 impl Listening {
     /// Serves a router without a hub until `stop`.
     ///
-    /// # Errors Those of the port.
+    /// # Errors
+    /// Those of the port.
     pub async fn serve_router(
         self,
         router: Router,
@@ -63,7 +65,8 @@ impl Listening {
 
     /// Serves until `stop`, then ends streams and turns first, then plugins and the store.
     ///
-    /// # Errors Those of the port.
+    /// # Errors
+    /// Those of the port.
     pub async fn serve(
         self,
         router: Router,

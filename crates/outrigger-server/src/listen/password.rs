@@ -17,7 +17,8 @@ pub fn password_file(data: &Path) -> PathBuf {
 
 /// Returns the kept password, unless others could have read it.
 ///
-/// # Errors The file exists and cannot be read.
+/// # Errors
+/// The file exists and cannot be read.
 pub fn kept_password(data: &Path) -> io::Result<Option<String>> {
     kept(&password_file(data))
 }
@@ -37,7 +38,8 @@ fn kept(path: &Path) -> io::Result<Option<String>> {
 
 /// Returns the kept password, or a new one if there is none or it may be known to others.
 ///
-/// # Errors The folder is not writable, or the system has no randomness.
+/// # Errors
+/// The folder is not writable, or the system has no randomness.
 pub fn keep_password(data: &Path) -> io::Result<String> {
     keep_secret(&password_file(data))
 }

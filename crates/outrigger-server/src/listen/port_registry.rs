@@ -28,7 +28,8 @@ fn folder(data: &Path) -> PathBuf {
 
 /// Registers a port of this process with its listening sockets.
 ///
-/// # Errors The data folder is not writable.
+/// # Errors
+/// The data folder is not writable.
 pub fn announce(data: &Path, port: u16) -> io::Result<Announced> {
     let folder = folder(data);
     fs::DirBuilder::new()

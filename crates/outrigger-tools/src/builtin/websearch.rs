@@ -160,7 +160,8 @@ fn call(input: &Value) -> Value {
 
 /// Extracts the results: the answer is one document, or events one of which is the answer.
 ///
-/// # Errors The error reported by the service.
+/// # Errors
+/// The error reported by the service.
 fn found(body: &str) -> Result<Option<String>, ToolError> {
     let events = body.lines().filter_map(|line| line.strip_prefix("data:"));
     for text in std::iter::once(body).chain(events) {

@@ -121,7 +121,8 @@ impl ToolContext {
 
     /// Asks, and records the decision in the call's record.
     ///
-    /// # Errors [`ToolError::Denied`] and [`ToolError::Rejected`] with the refusal.
+    /// # Errors
+    /// [`ToolError::Denied`] and [`ToolError::Rejected`] with the refusal.
     pub async fn ask(&self, ask: PermissionAsk) -> Result<(), ToolError> {
         self.decision(ask).await.map(drop)
     }
@@ -201,7 +202,8 @@ impl ToolContext {
 
     /// Checks that the roots of the tool contain this path, whose links have been followed.
     ///
-    /// # Errors [`ToolError::OutsideRoots`].
+    /// # Errors
+    /// [`ToolError::OutsideRoots`].
     pub(crate) fn held(&self, real: &Path) -> Result<(), ToolError> {
         let outside = |roots: &&Roots| !roots.as_slice().iter().any(|root| real.starts_with(root));
         let Some(roots) = self.roots.iter().find(outside) else {
@@ -220,7 +222,8 @@ impl ToolContext {
 
     /// Checks that the machine's policy allows a path, as named and as resolved.
     ///
-    /// # Errors [`ToolError::Forbidden`].
+    /// # Errors
+    /// [`ToolError::Forbidden`].
     pub(crate) fn allowed(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
         let forbids = self.spawner.forbids();
         let of_real =
@@ -237,7 +240,8 @@ impl ToolContext {
 
     /// Records where a path points the first time. The decision is about that target, so it may not change later.
     ///
-    /// # Errors [`ToolError::Failed`].
+    /// # Errors
+    /// [`ToolError::Failed`].
     pub(crate) fn has_not_moved(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
         let mut targets = lock(&self.shared.targets);
         let before = targets

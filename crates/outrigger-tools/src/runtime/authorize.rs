@@ -49,7 +49,8 @@ impl ToolRuntime {
     /// a plugin's or a server's tool does not run here, whatever it is called. A call that matches no tool of ours is asked about
     /// under its own name.
     ///
-    /// # Errors Why it must not be made.
+    /// # Errors
+    /// Why it must not be made.
     pub async fn authorize(&self, call: ToolCall, ctx: ToolContext) -> Result<(), ToolError> {
         let ctx = ctx.for_call(call);
         let (tool, input) = (ctx.call.tool.clone(), ctx.call.input.clone());

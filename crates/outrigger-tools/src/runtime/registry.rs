@@ -28,8 +28,9 @@ impl ToolRuntime {
     /// Adds a tool, replacing an earlier one of the same name (OpenCode's rule: a plugin's `bash` replaces ours and keeps its
     /// position in the order).
     ///
-    /// # Errors [`ToolError::BadSchema`] if the parameters are not a JSON Schema that can be checked here,
-    /// [`ToolError::BadDescriptor`] if its declaration is invalid (D6).
+    /// # Errors
+    /// [`ToolError::BadSchema`] if the parameters are not a JSON Schema that can be checked here, [`ToolError::BadDescriptor`]
+    /// if its declaration is invalid (D6).
     pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), ToolError> {
         let declared = tool.declares();
         let bad = |reason| ToolError::BadSchema {
@@ -45,7 +46,8 @@ impl ToolRuntime {
     /// Like [`Self::register`], for a bundled tool, which does not declare itself. `rooted`: it opens files only through the
     /// path guard.
     ///
-    /// # Errors [`ToolError::BadDescriptor`], as for [`ToolRuntime::register`].
+    /// # Errors
+    /// [`ToolError::BadDescriptor`], as for [`ToolRuntime::register`].
     pub(crate) fn register_bundled(
         &self,
         tool: Arc<dyn Tool>,
@@ -93,7 +95,8 @@ impl ToolRuntime {
 
     /// Restricts a tool to less than it declares: the shorter time, fewer retries, and roots besides its own.
     ///
-    /// # Errors [`ToolError::NotFound`]; [`ToolError::BadDescriptor`] if nothing would enforce the roots.
+    /// # Errors
+    /// [`ToolError::NotFound`]; [`ToolError::BadDescriptor`] if nothing would enforce the roots.
     pub fn narrow(&self, tool: &str, to: &Constraints) -> Result<(), ToolError> {
         let mut entry = self.find(tool).ok_or_else(|| ToolError::NotFound {
             tool: tool.to_owned(),

@@ -90,7 +90,8 @@ impl Host {
 
 /// Opens the interface, gets the agent from `connect`, and returns when the user quits or `stop` is ready.
 ///
-/// # Errors There is no terminal, or it disappears.
+/// # Errors
+/// There is no terminal, or it disappears.
 pub async fn run<F>(
     options: Options,
     start: Start,

@@ -31,7 +31,8 @@ pub(crate) struct Screen {
 impl Screen {
     /// Takes the terminal.
     ///
-    /// # Errors There is no terminal, or it cannot be set.
+    /// # Errors
+    /// There is no terminal, or it cannot be set.
     pub(crate) fn open(mouse: bool) -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -85,7 +86,8 @@ impl Screen {
 
     /// Draws the state.
     ///
-    /// # Errors The terminal is gone.
+    /// # Errors
+    /// The terminal is gone.
     pub(crate) fn draw(&mut self, app: &mut App) -> io::Result<()> {
         let (columns, rows) = app.size;
         let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
@@ -95,7 +97,8 @@ impl Screen {
 
     /// Copies a text to the clipboard if the terminal allows it (OSC 52).
     ///
-    /// # Errors The terminal is gone.
+    /// # Errors
+    /// The terminal is gone.
     pub(crate) fn copy(text: &str) -> io::Result<()> {
         use base64::Engine as _;
         let text = base64::engine::general_purpose::STANDARD.encode(text);

@@ -32,7 +32,8 @@ pub(super) fn known(worktree: &Path) -> Option<PathBuf> {
 
 /// Waits for git in a worktree. If it takes long and waits for a pipe, it is ended, and the error names the pipe.
 ///
-/// # Errors As a sentence.
+/// # Errors
+/// As a sentence.
 pub async fn watched<T>(worktree: &Path, git: impl Future<Output = T>) -> Result<T, String> {
     tokio::pin!(git);
     if let Ok(done) = tokio::time::timeout(LOOKS_AFTER, &mut git).await {

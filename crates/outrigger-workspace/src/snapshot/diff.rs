@@ -48,7 +48,8 @@ struct Entry {
 impl Snapshots {
     /// Returns the files that differ, by name.
     ///
-    /// # Errors Those of git, and [`SnapshotError::Tree`].
+    /// # Errors
+    /// Those of git, and [`SnapshotError::Tree`].
     pub async fn changed(&self, from: &str, to: &str) -> Result<Vec<String>, SnapshotError> {
         let entries = self.entries(from, to).await?;
         Ok(entries.into_iter().map(|entry| entry.file).collect())
@@ -56,7 +57,8 @@ impl Snapshots {
 
     /// Returns the files that differ, with their patches.
     ///
-    /// # Errors Those of git, and [`SnapshotError::Tree`].
+    /// # Errors
+    /// Those of git, and [`SnapshotError::Tree`].
     pub async fn diff(&self, from: &str, to: &str) -> Result<Vec<FileDiff>, SnapshotError> {
         let entries = self.entries(from, to).await?;
         let wanted: Vec<&str> = entries

@@ -136,7 +136,8 @@ impl Snapshots {
 
     /// Returns the path of a file within snapshots. Reads the disk.
     ///
-    /// # Errors [`SnapshotError::Outside`], [`SnapshotError::Link`].
+    /// # Errors
+    /// [`SnapshotError::Outside`], [`SnapshotError::Link`].
     pub fn relative(&self, file: &str) -> Result<String, SnapshotError> {
         let outside = || SnapshotError::Outside(file.to_owned());
         let inner = outrigger_sandbox::paths::resolve(&self.location.worktree, Path::new(file));
@@ -183,7 +184,8 @@ impl Snapshots {
 
     /// Takes a snapshot of the current files.
     ///
-    /// # Errors Those of git and of the store's folder.
+    /// # Errors
+    /// Those of git and of the store's folder.
     pub async fn track(&self) -> Result<String, SnapshotError> {
         let _order = self.order.lock().await;
         let _lock = object_store::prepare(&self.store, &self.location.worktree).await?;
@@ -260,7 +262,8 @@ impl Snapshots {
 
     /// Returns the object of each file in each snapshot; missing ones are skipped.
     ///
-    /// # Errors Those of git, and [`SnapshotError::Tree`].
+    /// # Errors
+    /// Those of git, and [`SnapshotError::Tree`].
     pub async fn objects(
         &self,
         wanted: &[(String, String)],
@@ -287,7 +290,8 @@ impl Snapshots {
 
     /// Restores files from a snapshot; those that are not in it are deleted.
     ///
-    /// # Errors Those of git, of the files, [`SnapshotError::Tree`] and [`SnapshotError::Link`].
+    /// # Errors
+    /// Those of git, of the files, [`SnapshotError::Tree`] and [`SnapshotError::Link`].
     pub async fn restore(&self, tree: &str, files: &[String]) -> Result<(), SnapshotError> {
         let wanted: Vec<(String, String)> = files
             .iter()

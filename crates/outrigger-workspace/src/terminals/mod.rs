@@ -96,7 +96,8 @@ pub struct Attached {
 impl Attached {
     /// Returns the next output; `None` at its end.
     ///
-    /// # Errors The client is so far behind that output was lost: it must reconnect with its cursor.
+    /// # Errors
+    /// The client is so far behind that output was lost: it must reconnect with its cursor.
     pub async fn next(&mut self) -> Result<Option<Arc<str>>, Behind> {
         match self.output.recv().await {
             Ok(text) => Ok(Some(text)),
@@ -209,7 +210,8 @@ impl Ptys {
 
     /// Fails if too many run.
     ///
-    /// # Errors [`PtyError::TooMany`].
+    /// # Errors
+    /// [`PtyError::TooMany`].
     pub fn check_room(&self) -> Result<(), PtyError> {
         if lock(&self.open).len() >= MAX_OPEN {
             return Err(PtyError::TooMany);
@@ -219,7 +221,8 @@ impl Ptys {
 
     /// Starts a program in a terminal and lists it under `id`. [`Started::follow`] must run for its output to be read.
     ///
-    /// # Errors [`PtyError`]; then no process is left.
+    /// # Errors
+    /// [`PtyError`]; then no process is left.
     pub async fn start(
         &self,
         spawner: &Spawner,
@@ -281,7 +284,8 @@ impl Ptys {
 
     /// Changes title or size; `None` if there is no such terminal.
     ///
-    /// # Errors [`PtyError::Io`] if the size was not accepted.
+    /// # Errors
+    /// [`PtyError::Io`] if the size was not accepted.
     pub fn update(
         &self,
         id: &str,

@@ -11,8 +11,9 @@ impl Vcs {
     /// Applies a patch to the files of the folder. Files outside the repository cannot be changed (git ensures that), and plugins
     /// cannot change those that make something run later.
     ///
-    /// # Errors [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`],
-    /// [`VcsError::NotGranted`]; then nothing was changed.
+    /// # Errors
+    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`], [`VcsError::NotGranted`];
+    /// then nothing was changed.
     pub async fn apply(&self, patch: &str, by: &Actor) -> Result<(), VcsError> {
         if !self.location().git {
             return Err(VcsError::NotGit);

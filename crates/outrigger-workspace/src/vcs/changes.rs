@@ -17,7 +17,8 @@ impl Vcs {
 
     /// Returns changed files below the folder since the last commit, including untracked ones, without patches.
     ///
-    /// # Errors If git fails.
+    /// # Errors
+    /// If git fails.
     pub async fn status(&self) -> Result<Vec<FileChange>, VcsError> {
         if !self.location().git {
             return Ok(Vec::new());
@@ -32,7 +33,8 @@ impl Vcs {
 
     /// Returns changed files with their patches; `context` is the number of lines around a change.
     ///
-    /// # Errors If git fails.
+    /// # Errors
+    /// If git fails.
     pub async fn diff(&self, against: Against, context: u32) -> Result<Vec<FileChange>, VcsError> {
         if !self.location().git {
             return Ok(Vec::new());
@@ -77,7 +79,8 @@ impl Vcs {
 
     /// Returns the whole change since the last commit as one patch.
     ///
-    /// # Errors If git fails, or the patch is too large to be shown whole: half a patch is worse than none.
+    /// # Errors
+    /// If git fails, or the patch is too large to be shown whole: half a patch is worse than none.
     pub async fn raw(&self) -> Result<String, VcsError> {
         if !self.location().git {
             return Ok(String::new());

@@ -267,7 +267,8 @@ impl Vcs {
 
     /// Initialises a repository, unless the folder is in one.
     ///
-    /// # Errors If git fails.
+    /// # Errors
+    /// If git fails.
     pub async fn init(&self) -> Result<(), VcsError> {
         if self.location().git {
             return Ok(());

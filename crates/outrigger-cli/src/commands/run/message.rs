@@ -14,7 +14,8 @@ const SILENT: Duration = Duration::from_secs(1);
 
 /// Returns the whole message; empty if there is none.
 ///
-/// # Errors Standard input cannot be read, is not text, or is longer than 16 MiB.
+/// # Errors
+/// Standard input cannot be read, is not text, or is longer than 16 MiB.
 pub(crate) async fn message(args: &RunArgs) -> Result<String, Failure> {
     let words = words(&args.message);
     if std::io::stdin().is_terminal() {

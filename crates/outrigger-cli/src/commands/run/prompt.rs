@@ -32,7 +32,8 @@ pub(in crate::commands) struct Prompt<'a> {
 impl Prompt<'_> {
     /// Runs it and shows its events.
     ///
-    /// # Errors The turn could not start.
+    /// # Errors
+    /// The turn could not start.
     pub(in crate::commands) async fn run(mut self) -> Result<u8, Failure> {
         let agent = self.agent().await?;
         self.check(agent.as_deref()).await?;

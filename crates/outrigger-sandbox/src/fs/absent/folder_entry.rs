@@ -69,7 +69,8 @@ impl FolderEntry {
 
     /// Opens a free name at `path` below `base`, which has no links. Creates missing folders on the way.
     ///
-    /// # Errors The system's error, or one if a link is on the way or something exists at the path.
+    /// # Errors
+    /// The system's error, or one if a link is on the way or something exists at the path.
     pub fn free(base: &Path, path: &Path) -> io::Result<Self> {
         let mut folder = openat2(CWD, base, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
         let below = path.strip_prefix(base);
@@ -139,7 +140,8 @@ impl FolderEntry {
 
     /// Writes a file where nothing exists any longer, with these permissions.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn write_new(&self, bytes: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode & 0o777);
@@ -149,7 +151,8 @@ impl FolderEntry {
 
     /// Creates a link where nothing exists any longer.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn link_to(&self, target: &Path) -> io::Result<()> {
         Ok(symlinkat(target, &self.folder, &self.name)?)
     }

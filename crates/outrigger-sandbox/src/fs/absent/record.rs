@@ -27,7 +27,8 @@ pub(super) struct Record {
 impl Record {
     /// Writes the record.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub(super) fn write(folder: &Path, names: &[Free]) -> io::Result<Self> {
         let (host, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let mut bytes = [0; 4];
@@ -81,7 +82,8 @@ pub(crate) fn end(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Moves aside what processes of dead hosts created and returns the names.
 ///
-/// # Errors The folder cannot be read.
+/// # Errors
+/// The folder cannot be read.
 pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut aside = Vec::new();
     for path in fs::read_dir(folder)?.flatten().map(|it| it.path()) {

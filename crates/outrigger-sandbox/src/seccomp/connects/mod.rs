@@ -70,7 +70,8 @@ pub(crate) struct Rules {
 
 /// Answers the calls of a process tree until its last process has ended.
 ///
-/// # Errors No thread can be started.
+/// # Errors
+/// No thread can be started.
 pub(crate) fn watch(listener: OwnedFd, rules: Rules) -> io::Result<()> {
     let listener = Arc::new(Listener::new(listener));
     // A slow proxy does not delay local connections.

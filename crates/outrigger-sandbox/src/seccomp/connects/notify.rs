@@ -117,7 +117,8 @@ unsafe fn send(socket: RawFd, fd: libc::c_int) -> io::Result<()> {
 
 /// Receives what [`install`] sent.
 ///
-/// # Errors The child sent nothing.
+/// # Errors
+/// The child sent nothing.
 pub(crate) fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -110,7 +110,8 @@ struct Entry {
 impl Entry {
     /// Returns `None` for a path that ends in no name.
     ///
-    /// # Errors The folder is not found: the call fails as well, also where another thread makes that folder just now.
+    /// # Errors
+    /// The folder is not found: the call fails as well, also where another thread makes that folder just now.
     fn of(view: &View, path: &Path) -> Result<Option<Self>, Errno> {
         let Some(name) = path.file_name() else {
             return Ok(None);

@@ -10,7 +10,8 @@ use crate::host::{PermissionAsk, ToolContext};
 
 /// Returns the file of `filePath`.
 ///
-/// # Errors There is none, or the path may not be used.
+/// # Errors
+/// There is none, or the path may not be used.
 pub(in crate::builtin) fn target(input: &Value, ctx: &ToolContext) -> Result<Located, ToolError> {
     match text(input, "filePath") {
         "" => Err(ToolError::failed("filePath is required")),

@@ -13,7 +13,8 @@ pub(crate) struct Cost(usize);
 
 /// Returns the changed text. It ends with a line end, as in OpenCode; line ends are those of the text.
 ///
-/// # Errors A hunk does not match; `path` names the file in the message.
+/// # Errors
+/// A hunk does not match; `path` names the file in the message.
 pub(crate) fn apply(
     path: &str,
     text: &str,

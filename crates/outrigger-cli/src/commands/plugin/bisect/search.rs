@@ -23,7 +23,8 @@ pub(super) struct Trials {
 impl Trials {
     /// Returns the verdict with only these plugins (in ascending order).
     ///
-    /// # Errors Those of `trial`.
+    /// # Errors
+    /// Those of `trial`.
     pub(super) async fn of<E>(
         &mut self,
         set: &[usize],
@@ -45,7 +46,8 @@ impl Trials {
     /// Returns a minimal bad subset of a bad `set`: a single plugin for one culprit, two for two that only clash. Halves
     /// first, so that one among n takes about 2 log n trials; n squared in the worst case.
     ///
-    /// # Errors Those of `trial`.
+    /// # Errors
+    /// Those of `trial`.
     pub(super) async fn smallest<E>(
         &mut self,
         set: Vec<usize>,

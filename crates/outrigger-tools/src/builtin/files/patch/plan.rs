@@ -61,7 +61,8 @@ pub(super) fn links(named: &[Located], ctx: &ToolContext) -> Result<Vec<Located>
 
 /// Plans a patch. Sections see the results of those before them, so a file that appears twice keeps its first change.
 ///
-/// # Errors The first section that does not apply.
+/// # Errors
+/// The first section that does not apply.
 pub(super) fn plan(sections: &[Section], ctx: &ToolContext) -> Result<Plan, ToolError> {
     let (mut files, mut cost) = (Files::default(), Cost::default());
     let changes = sections
