@@ -102,7 +102,8 @@ pub(crate) fn run(arguments: &[String]) -> Result {
 
 /// Checks that a first run has the disk that it needs; a later one finds most of it there.
 fn check_free_disk() -> Result {
-    if sh::root().join("target/debug/deps").is_dir() {
+    // This program itself is in `target/debug` already.
+    if sh::root().join("target/release/deps").is_dir() {
         return Ok(());
     }
     let listed = sh::output(command("df").args(["-P", "-k"]).arg(sh::root()));
