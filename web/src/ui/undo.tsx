@@ -26,8 +26,8 @@ export function useUndo(path: string, directory: string, done: () => void) {
 /** The refusal, with a way to go on if there is one. */
 export function RefusedUndo({ refusal, label, onForce, onDismiss }: { refusal: Refusal; label: string; onForce: () => void; onDismiss: () => void }) {
   return (
-    <span className="bad refused-undo" role="alert">
-      {refusal.text}
+    <span role="alert">
+      <span className="bad">{refusal.text}</span>
       {refusal.canForce && (
         <span className="refused-undo-choice">
           <button type="button" onClick={onDismiss}>
