@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::sh::{cargo, check, command};
@@ -47,6 +49,13 @@ const STAGES: [Stage; 13] = [
     }),
 ];
 
+/// Stages that run in a second process beside `tests`, one after the other: they and the tests wait for other processes half
+/// of the time.
+const BESIDE_TESTS: [&str; 5] = ["parity", "clients", "browser", "extension", "dist"];
+
+/// Set in that process: the file of skipped tests belongs to the first one.
+const IS_BESIDE: &str = "OUTRIGGER_BESIDE_TESTS";
+
 /// Free disk, in GiB, without which a first run does not start. It uses about 14 (builds 8, packages of npm 5), and a disk that
 /// is full after half an hour fails in many places that do not say why.
 const MIN_FREE_GIB: u64 = 16;
@@ -69,35 +78,103 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if arguments.is_empty() {
         check_free_disk()?;
     }
-    // Drop the results of an earlier run, if there are any.
-    let _ = fs::remove_file(skipped_file());
-    let mut times = Vec::new();
+    let is_beside = std::env::var_os(IS_BESIDE).is_some();
+    if !is_beside {
+        // Drop the results of an earlier run, if there are any.
+        let _ = fs::remove_file(skipped_file());
+    }
     let is_chosen =
         |stage: &str| arguments.is_empty() || arguments.iter().any(|name| name == stage);
+    let (beside, stages): (Vec<&Stage>, Vec<&Stage>) = STAGES
+        .iter()
+        .filter(|(stage, _)| is_chosen(stage))
+        .partition(|(stage, _)| is_chosen("tests") && BESIDE_TESTS.contains(stage));
+    let beside: Vec<&str> = beside.iter().map(|(name, _)| *name).collect();
+    let mut times = Vec::new();
     let mut agents = None;
-    for (name, stage) in STAGES.iter().filter(|(stage, _)| is_chosen(stage)) {
+    for (name, stage) in stages {
         println!("==> {name}");
         let started = Instant::now();
+        let mut second = None;
         match *name {
             "setup" => agents = Some(setup::Agents::begin()),
             "tests" => {
                 if let Some(agents) = agents.take() {
                     agents.finish(Some(AGENTS_TIMEOUT));
                 }
+                second = Beside::start(&beside)?;
             }
             _ => {}
         }
-        stage().inspect_err(|_| {
+        let result = stage().inspect_err(|_| {
             println!(
                 "==> {name} failed after {:.0} s",
                 started.elapsed().as_secs_f64()
-            )
-        })?;
+            );
+        });
         times.push(format!("{name} {:.0} s", started.elapsed().as_secs_f64()));
+        // What the other process found is printed even if this stage failed: it was measured anyway.
+        let second = second.map_or(Ok(()), Beside::finish);
+        result.and(second)?;
     }
     println!("==> all stages passed: {}", times.join(", "));
-    report_skipped();
+    if !is_beside {
+        report_skipped();
+    }
     Ok(())
+}
+
+/// A second process of this program, with the stages that run beside the tests.
+struct Beside {
+    process: Child,
+    log: PathBuf,
+    started: Instant,
+    stages: String,
+}
+
+impl Beside {
+    /// Starts it if there are such stages.
+    fn start(stages: &[&str]) -> Result<Option<Self>> {
+        if stages.is_empty() {
+            return Ok(None);
+        }
+        // It shares the release program; two builds of it would wait for each other.
+        parity::release_binary()?;
+        let log = sh::work("beside-tests.log");
+        let start = || {
+            let file = fs::File::create(&log)?;
+            command(std::env::current_exe()?)
+                .arg("test")
+                .args(stages)
+                .env(IS_BESIDE, "1")
+                .stdout(file.try_clone()?)
+                .stderr(file)
+                .spawn()
+        };
+        let stages = stages.join(", ");
+        let process = start().or_else(|error| failed(format!("cannot start {stages}: {error}")))?;
+        println!("==> {stages}: beside the tests, printed after them");
+        Ok(Some(Self {
+            process,
+            log,
+            started: Instant::now(),
+            stages,
+        }))
+    }
+
+    /// Waits for its end and prints what it wrote.
+    fn finish(mut self) -> Result {
+        let status = self.process.wait();
+        print!("{}", fs::read_to_string(&self.log).unwrap_or_default());
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            _ => failed(format!(
+                "{} failed, {:.0} s after the tests began",
+                self.stages,
+                self.started.elapsed().as_secs_f64()
+            )),
+        }
+    }
 }
 
 /// Checks that a first run has the disk that it needs; a later one finds most of it there.
@@ -147,8 +224,12 @@ fn skipped_file() -> PathBuf {
 /// Records what a stage could not test.
 pub(crate) fn note_skipped(line: &str) -> Result {
     let file = skipped_file();
-    let before = fs::read_to_string(&file).unwrap_or_default();
-    fs::write(&file, format!("{before}{line}\n"))
+    // In one write, beside the tests' own.
+    fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&file)
+        .and_then(|mut opened| opened.write_all(format!("{line}\n").as_bytes()))
         .or_else(|error| failed(format!("cannot write {}: {error}", file.display())))
 }
 
@@ -209,6 +290,31 @@ fn crates_with_examples() -> Result<BTreeSet<String>> {
     Ok(sources.lines().filter_map(name).collect())
 }
 
+/// Returns the command with its `TMPDIR` in memory, if this is root and may mount: the tests create and delete so many small files
+/// that a disk's file system was half of their system time (ext4 searches for an inode that was not deleted just now).
+fn temporary_files_in_memory(inner: Command) -> Command {
+    let may_mount = sh::output(command("unshare").args(["--mount", "true"])).is_ok();
+    let folder = std::env::temp_dir().join("outrigger-tests");
+    if !may_mount || fs::create_dir_all(&folder).is_err() {
+        return inner;
+    }
+    // The mount is in a namespace of its own, which ends with the command.
+    let mount = "mount -t tmpfs -o size=50%,mode=1777 tmpfs \"$TMPDIR\" && exec \"$@\"";
+    let mut outer = command("unshare");
+    outer
+        .args(["--mount", "sh", "-c", mount, "sh"])
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env("TMPDIR", folder);
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
 /// Runs the workspace's tests; nextest does not run the examples in doc comments, so those come first. Those of the command run
 /// its release build, which the later stages need anyway: most of the tests' time is the program's own, and it is faster.
 fn tests() -> Result {
@@ -245,7 +351,7 @@ fn tests() -> Result {
         );
     }
     for arguments in commands {
-        let mut cargo = cargo(arguments);
+        let mut cargo = temporary_files_in_memory(cargo(arguments));
         cargo
             .env("OUTRIGGER_BUN", &bun)
             .env("OUTRIGGER_TEST_BIN", &program)
