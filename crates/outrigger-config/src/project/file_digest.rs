@@ -8,15 +8,26 @@ use crate::paths;
 
 /// Maximum size of a hashed file; a larger one is identified by its inode, size and times.
 const MAX_HASHED: u64 = 16 << 20;
-/// Databases change during use, and are not executed.
+/// Databases change during use; what else they can be is in [`is_database`].
 const SQLITE: &[u8] = b"SQLite format 3\0";
+/// Start of the record at the end of a ZIP archive, which Python runs whatever stands before it.
+const END_OF_ZIP: &[u8] = b"PK\x05\x06";
 
 /// Maximum number of bytes that a kernel reads of a first line.
 const MAX_LINE: usize = 256;
 
-/// Returns a digest of a file's content; `None` if it runs nothing.
+/// Returns a digest of a file's content; `None` for a folder.
 pub(super) fn content_hash(path: &Path) -> Option<String> {
-    held(path).map(|it| it.hash)
+    held(path, Databases::AreCode).map(|it| it.hash)
+}
+
+/// How a file is judged that begins like an SQLite database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Databases {
+    /// By its content: nothing that is named with it runs a file of any content.
+    AreData,
+    /// As any other file: a shell skips a first line that it does not understand.
+    AreCode,
 }
 
 /// Content of a file.
@@ -29,10 +40,10 @@ pub(super) struct Held {
     pub(super) interpreter: Option<String>,
 }
 
-/// Returns the content of a file; `None` if it runs nothing.
-pub(super) fn held(path: &Path) -> Option<Held> {
+/// Returns the content of a file; `None` for a folder and for a database that nothing runs.
+pub(super) fn held(path: &Path, databases: Databases) -> Option<Held> {
     match outrigger_files::read(path, MAX_HASHED) {
-        Ok(bytes) if bytes.starts_with(SQLITE) => None,
+        Ok(bytes) if databases == Databases::AreData && is_database(path, &bytes) => None,
         Ok(bytes) => {
             let hash = crate::project::digest(&bytes);
             let short = hash.get(..12).unwrap_or_default();
@@ -62,6 +73,14 @@ pub(super) fn held(path: &Path) -> Option<Held> {
             })
         }
     }
+}
+
+/// Returns whether a file is a database and nothing else: not a program, and not an archive that Python runs.
+fn is_database(path: &Path, bytes: &[u8]) -> bool {
+    let is_program = path.metadata().is_ok_and(|it| it.mode() & 0o111 != 0);
+    bytes.starts_with(SQLITE)
+        && !is_program
+        && !bytes.windows(END_OF_ZIP.len()).any(|it| it == END_OF_ZIP)
 }
 
 /// Parses `#!./tools/interp -x`.

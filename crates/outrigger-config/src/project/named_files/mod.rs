@@ -17,13 +17,13 @@ use serde_json::{Map, Value, json};
 
 use crate::project::TrustRequest;
 use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, words};
-use crate::project::file_digest::held;
+use crate::project::file_digest::{Databases, held};
 use crate::project::patterns::matching;
 use crate::project::{packages, plugin_files};
 use crate::{LoadOptions, paths};
 
 pub(super) use programs::{CODE, DATA, INTERPRETERS, PACKAGE_SCRIPTS};
-use programs::{ENDINGS, ENTRIES, NAMING, RECIPES};
+use programs::{ENDINGS, ENTRIES, NAMING, RECIPES, RUN_ANY_CONTENT};
 
 /// Kind of such a file among the [`TrustRequest`].
 pub const IS_RUN: &str = "is run";
@@ -112,6 +112,8 @@ pub(super) struct Search<'a> {
     pub(super) known: BTreeSet<PathBuf>,
     pub(super) lookups: usize,
     too_much: bool,
+    /// For the value that is looked at now.
+    databases: Databases,
     pub(super) found: Vec<TrustRequest>,
 }
 
@@ -126,6 +128,7 @@ impl<'a> Search<'a> {
             known: BTreeSet::new(),
             lookups: 0,
             too_much: false,
+            databases: Databases::AreCode,
             found: Vec::new(),
         }
     }
@@ -139,32 +142,18 @@ impl<'a> Search<'a> {
         for text in &texts.variables {
             words(text, &mut variables);
         }
-        let mut bases = vec![folder.to_owned()];
-        let around = folder.parent().filter(|_| folder.ends_with(".claude"));
-        let around = around.unwrap_or(folder).to_owned();
-        for base in [&around, &self.options.directory, &self.project] {
-            if !bases.contains(base) {
-                bases.push(base.clone());
-            }
-        }
-        // `cd tools && ./run`, `"cwd": "tools"`, `cd tools; cd deep`.
-        let mut from = vec![self.project.clone()];
-        while !from.is_empty() && bases.len() < MAX_BASES {
-            let named = all.iter().chain(&variables);
-            let folders = named.flat_map(|word| {
-                let expand = |base: &PathBuf| paths::expand(word, base, &self.options.home);
-                from.iter().map(expand).collect::<Vec<_>>()
-            });
-            let folders = folders.filter(|it| it.starts_with(&self.project) && it.is_dir());
-            let folders: BTreeSet<PathBuf> = folders.filter(|it| !bases.contains(it)).collect();
-            from = folders.into_iter().take(MAX_BASES - bases.len()).collect();
-            bases.extend(from.iter().cloned());
-        }
+        let bases = self.bases(folder, &all, &variables);
+        self.databases = Databases::AreCode;
         self.recipes(&mut all, &bases, by);
         if all.len() + variables.len() > MAX_WORDS {
             return self.give_up(by);
         }
         let interprets = all.iter().any(|it| is_one_of(it, &INTERPRETERS));
+        self.databases = if all.iter().any(|it| is_one_of(it, &RUN_ANY_CONTENT)) {
+            Databases::AreCode
+        } else {
+            Databases::AreData
+        };
         for word in &all {
             let is_data = !interprets && paths::has_extension(Path::new(word), &DATA);
             for base in bases.iter().filter(|_| !is_data) {
@@ -188,6 +177,37 @@ impl<'a> Search<'a> {
         }
         packages::run_folders(self, &texts, &bases, by);
         packages::of(self, &all, &bases, by);
+    }
+
+    /// Returns the folders that relative paths may start from.
+    fn bases(
+        &self,
+        folder: &Path,
+        words: &BTreeSet<String>,
+        variables: &BTreeSet<String>,
+    ) -> Vec<PathBuf> {
+        let mut bases = vec![folder.to_owned()];
+        let around = folder.parent().filter(|_| folder.ends_with(".claude"));
+        let around = around.unwrap_or(folder).to_owned();
+        for base in [&around, &self.options.directory, &self.project] {
+            if !bases.contains(base) {
+                bases.push(base.clone());
+            }
+        }
+        // `cd tools && ./run`, `"cwd": "tools"`, `cd tools; cd deep`.
+        let mut from = vec![self.project.clone()];
+        while !from.is_empty() && bases.len() < MAX_BASES {
+            let named = words.iter().chain(variables);
+            let folders = named.flat_map(|word| {
+                let expand = |base: &PathBuf| paths::expand(word, base, &self.options.home);
+                from.iter().map(expand).collect::<Vec<_>>()
+            });
+            let folders = folders.filter(|it| it.starts_with(&self.project) && it.is_dir());
+            let folders: BTreeSet<PathBuf> = folders.filter(|it| !bases.contains(it)).collect();
+            from = folders.into_iter().take(MAX_BASES - bases.len()).collect();
+            bases.extend(from.iter().cloned());
+        }
+        bases
     }
 
     /// Adds files in which programs look for what they run, and the words of the named scripts.
@@ -307,7 +327,13 @@ impl<'a> Search<'a> {
             Ok(real) => {
                 // A plugin in its folder has one name, whatever path leads to it.
                 self.known.insert(real.clone());
-                held(real).map(|it| {
+                let content = held(real, self.databases);
+                if content.is_none() {
+                    // Something that is looked at later may run it.
+                    self.known.remove(path);
+                    self.known.remove(real);
+                }
+                content.map(|it| {
                     interpreter = it.interpreter;
                     TrustRequest {
                         file: real.display().to_string(),

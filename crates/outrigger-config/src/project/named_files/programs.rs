@@ -16,6 +16,10 @@ pub(in crate::project) const INTERPRETERS: [&str; 22] = [
     ".", "source", "sh", "bash", "dash", "zsh", "ksh", "fish", "node", "bun", "deno", "tsx",
     "ts-node", "python", "python3", "perl", "ruby", "php", "lua", "pwsh", "exec", "env",
 ];
+/// Those of them, and what starts them, that run a file which begins with bytes that are no code. JavaScript, Ruby and Lua stop there.
+pub(super) const RUN_ANY_CONTENT: [&str; 13] = [
+    ".", "source", "sh", "bash", "dash", "zsh", "ksh", "fish", "perl", "php", "pwsh", "exec", "env",
+];
 /// Extensions of data files that are written and read during work, and that no other program runs.
 pub(in crate::project) const DATA: [&str; 14] = [
     "csv", "db", "jsonl", "lock", "log", "md", "mdc", "ndjson", "out", "pid", "sqlite", "tmp",

@@ -10,6 +10,7 @@ fn named(files: &[&str], value: Value) -> Vec<String> {
             "package.json" => r#"{"scripts": {"serve": "node lib/serve.js"}}"#,
             "tools/starts" => "#!./tools/interp -x\n",
             "data.db" => "SQLite format 3\0",
+            "archive.db" => "SQLite format 3\0 PK\u{5}\u{6}",
             _ => "x",
         };
         std::fs::write(path, text).unwrap();
@@ -158,6 +159,8 @@ fn what_a_command_runs_is_found_however_it_is_written() {
     let found = named(&files, json!(["npm", "run", "serve"]));
     assert_eq!(found, ["package.json", "lib/serve.js"]);
     assert!(named(&["data.db"], json!(["npx", "sqlite", "data.db"])).is_empty());
+    let served = json!(["python3", "-m", "server", "--db", "data.db"]);
+    assert!(named(&["data.db"], served).is_empty());
     assert!(named(&["run.sh"], json!(["npx", "https://x/run.sh", "-y"])).is_empty());
 }
 
@@ -210,4 +213,25 @@ fn pipes_links_and_many_files_are_handled() {
         std::fs::write(project.join(name), "x").unwrap();
     }
     assert_eq!(all(json!(names)), None);
+}
+
+/// A shell runs a file that begins like a database, and Python one that ends like an archive.
+#[test]
+fn a_database_that_is_run_is_code() {
+    for command in [
+        json!(["/bin/sh", "data.db"]),
+        json!("env A=1 dash ./data.db"),
+        json!(["node", "-e", "x", ";", "sh", "data.db"]),
+    ] {
+        assert_eq!(
+            named(&["data.db"], command.clone()),
+            ["data.db"],
+            "{command}"
+        );
+    }
+    let two =
+        json!({ "a": { "command": ["npx", "data.db"] }, "b": { "command": ["sh", "data.db"] } });
+    assert_eq!(named(&["data.db"], two), ["data.db"]);
+    let archive = json!(["python3", "archive.db"]);
+    assert_eq!(named(&["archive.db"], archive), ["archive.db"]);
 }
