@@ -407,12 +407,13 @@ fn a_call_that_hides_what_it_names_is_held_to_the_rules_about_that() {
                 json!({ "edits": [{ "notebook_path": "a.lock" }] }),
             ),
             ("Frobnicate", json!({ "x": 1 })),
+            ("switch_mode", json!({ "mode": "yolo" })),
             ("NotebookEdit", json!({ "notebook_path": "a.ipynb" })),
             ("Known", json!({ "x": 1 })),
         ],
     );
     run(&world, &["--executor", "claude", "go"]);
-    assert_eq!(answers(&world), (2, 5), "{}", world.read("sent.jsonl"));
+    assert_eq!(answers(&world), (2, 6), "{}", world.read("sent.jsonl"));
 }
 
 /// A plugin adds words to the user's prompt: without the grant, an agent that cannot ask does not get them.

