@@ -4,7 +4,7 @@ import type { Session } from './log/database'
 import { type Handover, handedOver, type TakenOver, takenOver } from './session/handover'
 import type { Host } from './session/host'
 import type { Question, Reply } from './session/questions'
-import type { Settings } from './session/settings'
+import type { Keys, Settings } from './session/settings'
 
 interface Call<With, Ok> {
   with: With
@@ -26,7 +26,9 @@ export interface Messages {
   questions: Call<Nothing, Question[]>
   answer: Call<{ id: string; reply: Reply }, boolean>
   settings: Call<Nothing, { settings: Settings; hasKey: boolean }>
-  save: Call<{ settings: Partial<Settings>; key?: string; secrets?: Record<string, string> }, null>
+  save: Call<{ settings: Partial<Settings> } & Keys, null>
+  /** The folder of the bridge that is set; fails where it cannot be reached. */
+  bridge: Call<Nothing, string>
   files: Call<{ folder: string }, string[] | null>
   file: Call<{ path: string }, string | null>
   leases: Call<Nothing, Grant[]>
@@ -65,9 +67,11 @@ export async function answer(host: Host, ask: Ask): Promise<Messages[keyof Messa
     case 'settings':
       return { settings: host.settings.current, hasKey: host.settings.hasKey }
     case 'save':
-      await host.settings.save(ask.with.settings, ask.with.key, ask.with.secrets)
+      await host.settings.save(ask.with.settings, ask.with)
       await host.desk.network.apply()
       return null
+    case 'bridge':
+      return host.bridge.check()
     case 'files':
       return host.workspace.list(ask.with.folder)
     case 'file': {

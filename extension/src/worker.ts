@@ -1,6 +1,7 @@
 /** The service worker: it wakes, goes on with what was left, answers panels, and stays as long as a turn runs. */
 import { Kernel } from './kernel/kernel'
 import { openDatabase } from './log/database'
+import { leftTurns } from './log/log'
 import { answer, type Ask } from './messages'
 import { Host, type Notice } from './session/host'
 
@@ -17,8 +18,9 @@ function notify(notice: Notice): void {
 }
 
 async function wake(): Promise<Host> {
-  const [kernel, database] = await Promise.all([Kernel.load(chrome.runtime.getURL('kernel.wasm')), openDatabase()])
-  const host = await Host.wake(kernel, database, notify)
+  const opened = openDatabase()
+  const [kernel, database, left] = await Promise.all([Kernel.load(chrome.runtime.getURL('kernel.wasm')), opened, opened.then(leftTurns)])
+  const host = await Host.wake(kernel, database, left, notify)
   setInterval(() => void (host.isBusy && chrome.runtime.getPlatformInfo()), SIGN_OF_LIFE)
   return host
 }

@@ -23,10 +23,12 @@ import browser_tasks_pages  # noqa: E402, F401
 from browser_driver import Driver, episode  # noqa: E402
 from browser_rules import RULES, Unsolved, one  # noqa: E402
 from browser_site import HONEST, TRAPS, Site  # noqa: E402
-from browser_tools import Broken, DevTools, Mcp, Outrigger, Playwright  # noqa: E402
+from browser_tools import Broken, DevTools, Extension, Mcp, Outrigger, Playwright  # noqa: E402
 from run import clean_environment, home_environment  # noqa: E402
 
 NAMES = ["outrigger", "playwright", "devtools"]
+# Ours: through the native provider, and through the extension, which has to be built (`cargo xtask extension`).
+OURS = ["outrigger", "extension"]
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu"]
 
 
@@ -44,6 +46,9 @@ def door(name, options, site, folder):
         rules = {f"{site.url}/*": "allow"}
         (project / "opencode.json").write_text(json.dumps({"permission": {"webfetch": rules, "browser": rules}, "lsp": False, "formatter": False}))
         return Outrigger(Mcp([options.ours, "mcp", "serve"], env, project, log))
+    if name == "extension":
+        serve = HERE.parent.parent / "extension/tests/browser/serve.mjs"
+        return Extension(Mcp(["node", str(serve), site.url], {**env, "CHROMIUM": options.chromium}, project, log))
     modules = Path(options.peers).resolve() / "node_modules"
     if name == "playwright":
         command = ["node", modules / "@playwright/mcp/cli.js", "--headless", "--isolated", "--no-sandbox", "--executable-path", options.chromium]
@@ -123,16 +128,18 @@ def figures(result, seeds, common):
 
 def checked(results, table, seeds):
     """What of issue 22's goals is not met."""
-    ours, peers = table["outrigger"], [table[name] for name in table if name != "outrigger"]
+    peers = [table[name] for name in table if name not in OURS]
     missed = []
-    if len(solved(results["outrigger"]["episodes"], seeds)) < 60:
-        missed.append("fewer than 60 kinds are solved")
-    if ours["clicks said to be done and not seen by the page"] or results["outrigger"]["falsely_done"] or results["outrigger"]["falsely_failed"]:
-        missed.append(f"an action is said to be what it is not: {results['outrigger']['falsely_done']} {results['outrigger']['falsely_failed']}")
-    for peer in peers:
-        missed += ["a peer solves more kinds"] if peer["kinds solved"] > ours["kinds solved"] else []
-        missed += ["more than half of a peer's bytes"] if 2 * ours["bytes per task"] > peer["bytes per task"] else []
-        missed += ["slower per action than a peer"] if ours["ms per action"] > peer["ms per action"] else []
+    for name in filter(results.__contains__, OURS):
+        ours, result = table[name], results[name]
+        if len(solved(result["episodes"], seeds)) < 60:
+            missed.append(f"{name}: fewer than 60 kinds are solved")
+        if ours["clicks said to be done and not seen by the page"] or result["falsely_done"] or result["falsely_failed"]:
+            missed.append(f"{name}: an action is said to be what it is not: {result['falsely_done']} {result['falsely_failed']}")
+        for peer in peers:
+            missed += [f"{name}: a peer solves more kinds"] if peer["kinds solved"] > ours["kinds solved"] else []
+            missed += [f"{name}: more than half of a peer's bytes"] if 2 * ours["bytes per task"] > peer["bytes per task"] else []
+            missed += [f"{name}: slower per action than a peer"] if ours["ms per action"] > peer["ms per action"] else []
     return missed
 
 

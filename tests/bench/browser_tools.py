@@ -134,6 +134,19 @@ class Outrigger:
         return self.act("scroll", node, by={"x": 0, "y": 100_000 if to == "bottom" else -100_000})
 
 
+class Extension(Outrigger):
+    """The same tools in the browser extension (`extension/tests/browser/serve.mjs`). Each task is a conversation of its own."""
+
+    name = "extension"
+
+    def open(self, url):
+        if self.is_open:
+            self.act("tab_close")
+        self.is_open = True
+        self.mcp.call("begin")
+        return self.call("browser_open", url=url)
+
+
 class Playwright:
     """`@playwright/mcp`. Its actions put the page into a file; here it is asked for when a rule needs it."""
 

@@ -12,8 +12,36 @@ export interface Step {
 
 type Transaction = ReturnType<typeof begin>
 
-function begin(database: Database) {
-  return database.transaction(['log', 'packs', 'turns', 'sessions', 'messages', 'parts'], 'readwrite', { durability: 'strict' })
+function begin(database: Database, durability: 'strict' | 'relaxed' = 'strict') {
+  return database.transaction(['log', 'packs', 'turns', 'sessions', 'messages', 'parts'], 'readwrite', { durability })
+}
+
+/** What changes the world has to be on the disk before it is begun. Other steps outlive the worker and the browser, and where the machine loses
+ * its power they are made again: nothing came of them. */
+function durabilityOf(effects: Effect[]): 'strict' | 'relaxed' {
+  return effects.some(({ kind }) => kind === 'call_model' || kind === 'run_tool' || kind === 'finish') ? 'strict' : 'relaxed'
+}
+
+/** A turn that has not ended, with the texts of its steps, from which it is replayed. */
+export interface LeftTurn {
+  id: string
+  session: string
+  packs: string[]
+  /** Steps that are in no pack yet. */
+  steps: string[]
+}
+
+/** The turns that another worker left. This needs no kernel, which is compiled meanwhile. */
+export async function leftTurns(database: Database): Promise<LeftTurn[]> {
+  const turns = await database.getAllFromIndex('turns', 'done', 0)
+  return Promise.all(turns.map(({ id, session }) => leftTurn(database, id, session)))
+}
+
+async function leftTurn(database: Database, id: string, session: string): Promise<LeftTurn> {
+  const packs = await database.getAll('packs', IDBKeyRange.bound([id, 0], [id, Infinity]))
+  const packed = packs.at(-1)?.upTo ?? 0
+  const rows = await database.getAllFromIndex('log', 'step', IDBKeyRange.bound([id, packed], [id, Infinity], true))
+  return { id, session, packs: packs.map((one) => one.steps), steps: rows.map((row) => row.body) }
 }
 
 /** So many steps of a turn make a pack. */
@@ -29,9 +57,14 @@ export class Log {
     readonly kernel: Kernel,
   ) {}
 
+  /** Goes on with the steps of a turn. */
+  resume({ id, steps }: LeftTurn): void {
+    this.#unpacked.set(id, steps)
+  }
+
   /** Writes a step: all of it, or nothing. When this returns, it outlives the worker. */
   async append({ turn, rows, effects }: Step): Promise<void> {
-    const tx = begin(this.database)
+    const tx = begin(this.database, durabilityOf(effects))
     const last = await this.#seal(tx, rows)
     const left = await pack(tx, turn, this.#unpacked.get(turn.id) ?? [], rows, last)
     await tx.objectStore('turns').put(turn)
@@ -75,25 +108,10 @@ export class Log {
     return seq
   }
 
-  /** The texts of a turn's steps, from which it is replayed. */
-  async steps(turn: string): Promise<string[]> {
-    const packs = await this.database.getAll('packs', IDBKeyRange.bound([turn, 0], [turn, Infinity]))
-    const packed = packs.at(-1)?.upTo ?? 0
-    const rows = await this.database.getAllFromIndex('log', 'step', IDBKeyRange.bound([turn, packed], [turn, Infinity], true))
-    const bodies = rows.map((row) => row.body)
-    this.#unpacked.set(turn, bodies)
-    return [...packs.map((one) => one.steps), ...bodies]
-  }
-
   /** What was published in a session. */
   async events(session: string): Promise<string[]> {
     const rows = await this.database.getAllFromIndex('log', 'session', IDBKeyRange.bound([session, 0], [session, Infinity]))
     return rows.filter((row) => row.kind === 'event').map((row) => row.body)
-  }
-
-  /** Turns that have not ended. */
-  unfinished(): Promise<TurnRow[]> {
-    return this.database.getAllFromIndex('turns', 'done', 0)
   }
 
   /** The number of the first row that does not follow from those before it, or null. */

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'react'
 import type { Rule } from '../kernel/operations'
 import { tell } from '../messages'
+import { Bridge } from './Bridge'
 import type { Settings as Values } from '../session/settings'
 
 /** The model, its key, the limit of a turn, the rules. */
@@ -41,6 +42,7 @@ export function Settings() {
         <button type="submit">Save</button>
         {said && <p role="status">{said}</p>}
       </form>
+      <Bridge url={values.bridge} change={(bridge) => setValues({ ...values, bridge })} />
       <Secrets list={values.secrets} change={(secrets) => setValues({ ...values, secrets })} />
       <Rules rules={values.rules} change={(rules) => setValues({ ...values, rules })} />
     </main>

@@ -1,5 +1,6 @@
 import type { Input, Effect } from '../kernel/types'
 import { boundary } from '../faults'
+import type { LeftTurn } from '../log/log'
 import { Effects } from './effects'
 import type { Host } from './host'
 
@@ -36,10 +37,10 @@ export class Driver {
   }
 
   /** A turn that an earlier worker left: its inputs are replayed, and it goes on as resumed. */
-  static async resume(host: Host, session: string, turn: string): Promise<Driver> {
-    const steps = await host.log.steps(turn)
-    const opened = host.kernel.call('turn.open', {}, steps)
-    const driver = new Driver(host, session, turn, opened.turn)
+  static async resume(host: Host, left: LeftTurn): Promise<Driver> {
+    host.log.resume(left)
+    const opened = host.kernel.call('turn.open', {}, [...left.packs, ...left.steps])
+    const driver = new Driver(host, left.session, left.id, opened.turn)
     driver.#modelStep = opened.step
     await driver.take({ kind: 'resumed' })
     return driver

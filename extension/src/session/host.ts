@@ -1,10 +1,11 @@
+import { Bridge } from '../bridge/bridge'
 import { BUNDLED } from '../hooks/bundled'
 import { Pipeline } from '../hooks/pipeline'
 import type { Kernel } from '../kernel/kernel'
 import type { Row } from '../kernel/operations'
 import type { Input, TurnOutcome } from '../kernel/types'
 import type { Database } from '../log/database'
-import { Log } from '../log/log'
+import { type LeftTurn, Log } from '../log/log'
 import { Desk } from '../tools/browser/desk'
 import { Tools } from '../tools/tools'
 import { Workspace } from '../workspace/opfs'
@@ -29,6 +30,7 @@ export class Host {
   readonly hooks: Pipeline
   readonly tools: Tools
   readonly desk: Desk
+  readonly bridge: Bridge
   readonly questions: Questions
   readonly #turns = new Map<string, Driver>()
   /** Milliseconds from the start of the worker to the first effect that was begun in it. */
@@ -45,6 +47,7 @@ export class Host {
     this.hooks = new Pipeline(kernel, admitted(kernel), (rows) => this.log.note(rows))
     this.tools = new Tools(this)
     this.desk = new Desk(kernel, (text) => this.settings.secrets.hide(text), () => this.settings.rules())
+    this.bridge = new Bridge(() => this.settings.bridge())
     this.questions = new Questions(
       () => this.notify({ notice: 'questions' }),
       ({ permission, always }) => this.settings.save({ rules: [...this.settings.current.rules, { permission, pattern: always ?? '', action: 'allow' }] }),
@@ -52,10 +55,10 @@ export class Host {
   }
 
   /** A host with what was there before, and the turns that another worker left going on. */
-  static async wake(kernel: Kernel, database: Database, notify: (notice: Notice) => void): Promise<Host> {
+  static async wake(kernel: Kernel, database: Database, left: LeftTurn[], notify: (notice: Notice) => void): Promise<Host> {
     const host = new Host(kernel, database, notify)
-    const [, , unfinished] = await Promise.all([host.settings.load(), host.desk.load(), host.log.unfinished()])
-    for (const { id, session } of unfinished) await host.#run(session, () => Driver.resume(host, session, id))
+    await Promise.all([host.settings.load(), host.desk.load()])
+    for (const turn of left) await host.#run(turn.session, () => Driver.resume(host, turn))
     return host
   }
 

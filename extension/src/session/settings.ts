@@ -1,3 +1,4 @@
+import { BRIDGE, type Place } from '../bridge/bridge'
 import type { Kernel } from '../kernel/kernel'
 import type { Route, Rule } from '../kernel/operations'
 import type { Provider } from '../model/stream'
@@ -16,6 +17,8 @@ export interface Settings {
   routes: Route[]
   /** `NAME@HOST` of what may be typed by name; the values are with the key. */
   secrets: string[]
+  /** The address of `outrigger bridge`, which files and commands go to then; empty: there is none. */
+  bridge: string
 }
 
 const DEFAULTS: Settings = {
@@ -27,16 +30,19 @@ const DEFAULTS: Settings = {
   rules: [],
   routes: [],
   secrets: [],
+  bridge: '',
 }
 
-/** What counts where the user says nothing else: reading is allowed, changing asks. */
+/** What counts where the user says nothing else: files of the workspace are read and written, all else asks. */
 const RULES: Rule[] = [
   { permission: '*', pattern: '*', action: 'ask' },
   { permission: 'read', pattern: '*', action: 'allow' },
   { permission: 'edit', pattern: '*', action: 'allow' },
+  { permission: 'read', pattern: `${BRIDGE}:*`, action: 'ask' },
+  { permission: 'edit', pattern: `${BRIDGE}:*`, action: 'ask' },
 ]
 
-/** Who does what where the user says nothing else (C11). There is no local machine here, so nobody does `exec`. */
+/** Who does what where the user says nothing else (C11). Without a bridge nobody does `exec`. */
 const ROUTES: Route[] = [
   { contract: 'read', provider: 'opfs' },
   { contract: 'write', provider: 'opfs' },
@@ -45,14 +51,27 @@ const ROUTES: Route[] = [
   { contract: 'browser.write', provider: 'cdp-ext' },
 ]
 
+/** What a bridge that the user has connected does in its place. */
+const BRIDGE_ROUTES: Route[] = (['read', 'write', 'edit', 'exec'] as const).map((contract) => ({ contract, provider: BRIDGE }))
+
 const SETTINGS = 'settings'
 const KEY = 'key'
 const SECRETS = 'secrets'
+const TOKEN = 'bridge'
+
+/** What is kept until the browser closes. Undefined leaves what is there; of the values of secrets those that are named are replaced. */
+export interface Keys {
+  key?: string
+  secrets?: Record<string, string>
+  /** Of the bridge. */
+  token?: string
+}
 
 export class SettingsStore {
   current = DEFAULTS
   #key = ''
   #values: Record<string, string> = {}
+  #token = ''
   readonly secrets: Secrets
 
   constructor(kernel: Kernel) {
@@ -60,27 +79,28 @@ export class SettingsStore {
   }
 
   async load(): Promise<void> {
-    const [local, session] = await Promise.all([chrome.storage.local.get(SETTINGS), chrome.storage.session.get([KEY, SECRETS])])
+    const [local, session] = await Promise.all([chrome.storage.local.get(SETTINGS), chrome.storage.session.get([KEY, SECRETS, TOKEN])])
     this.current = { ...DEFAULTS, ...(local[SETTINGS] as Partial<Settings> | undefined) }
     this.#key = (session[KEY] as string | undefined) ?? ''
     this.#values = (session[SECRETS] as Record<string, string> | undefined) ?? {}
+    this.#token = (session[TOKEN] as string | undefined) ?? ''
   }
 
-  /** `key`, `values`: undefined leaves what is there; of the values of secrets those that are named are replaced. */
-  async save(settings: Partial<Settings>, key?: string, values?: Record<string, string>): Promise<void> {
+  async save(settings: Partial<Settings>, { key, secrets, token }: Keys = {}): Promise<void> {
     this.current = { ...this.current, ...settings }
     await chrome.storage.local.set({ [SETTINGS]: this.current })
-    if (values !== undefined) {
-      this.#values = { ...this.#values, ...values }
-      await chrome.storage.session.set({ [SECRETS]: this.#values })
-    }
-    if (key === undefined) return
-    this.#key = key
-    await chrome.storage.session.set({ [KEY]: key })
+    this.#key = key ?? this.#key
+    this.#values = { ...this.#values, ...secrets }
+    this.#token = token ?? this.#token
+    await chrome.storage.session.set({ [KEY]: this.#key, [SECRETS]: this.#values, [TOKEN]: this.#token })
   }
 
   get hasKey(): boolean {
     return this.#key !== ''
+  }
+
+  bridge(): Place {
+    return { url: this.current.bridge, token: this.#token }
   }
 
   provider(): Provider {
@@ -97,6 +117,6 @@ export class SettingsStore {
 
   /** The user's routes come first. */
   routes(): Route[] {
-    return [...this.current.routes, ...ROUTES]
+    return [...this.current.routes, ...(this.current.bridge ? BRIDGE_ROUTES : []), ...ROUTES]
   }
 }

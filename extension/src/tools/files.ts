@@ -1,3 +1,4 @@
+import { BRIDGE } from '../bridge/bridge'
 import type { Fields } from '../kernel/types'
 import { type Ask, type Context, object, type Tool, ToolError } from './tool'
 import { normal } from '../workspace/path'
@@ -10,11 +11,16 @@ function pathOf(input: Fields): string {
   return normal(String(input['filePath'] ?? ''))
 }
 
-/** The question about a file. */
+/** The question about a file. Those of a bridge are the user's own, and have names of their own in rules. */
 export function fileQuestion(permission: 'read' | 'edit') {
-  return async (input: Fields): Promise<Ask[]> => {
+  return async (input: Fields, { provider }: Context): Promise<Ask[]> => {
+    const verb = permission === 'read' ? 'Read' : 'Change'
+    if (provider === BRIDGE) {
+      const path = String(input['filePath'] ?? '')
+      return [{ permission, pattern: `${BRIDGE}:${path}`, always: `${BRIDGE}:*`, title: `${verb} the file ${path} of this machine, over the bridge` }]
+    }
     const pattern = pathOf(input)
-    return [{ permission, pattern, always: pattern, title: `${permission === 'read' ? 'Read' : 'Change'} the file ${pattern}` }]
+    return [{ permission, pattern, always: pattern, title: `${verb} the file ${pattern}` }]
   }
 }
 
@@ -32,7 +38,7 @@ async function text(context: Context, file: string): Promise<string> {
 const read: Tool = {
   name: 'read',
   description: 'Shows a file of the workspace with the numbers of its lines, or what is in a folder.',
-  parameters: object({ filePath: path, offset: { type: 'integer', minimum: 0 }, limit: { type: 'integer', minimum: 1 } }, ['filePath']),
+  parameters: object({ filePath: path, offset: { type: 'integer', minimum: 1, description: 'the first line, from 1' }, limit: { type: 'integer', minimum: 1 } }, ['filePath']),
   contract: 'read',
   repeatable: true,
   permissions: fileQuestion('read'),
@@ -41,7 +47,7 @@ const read: Tool = {
     const folder = await workspaceOf(context).list(file)
     if (folder) return { title: file, output: folder.join('\n') || 'The folder is empty.', metadata: {} }
     const lines = (await text(context, file)).split('\n')
-    const from = Number(input['offset'] ?? 0)
+    const from = Number(input['offset'] ?? 1) - 1
     const shown = lines.slice(from, from + Number(input['limit'] ?? MAX_LINES))
     const rest = lines.length - from - shown.length
     const numbered = shown.map((line, place) => `${String(from + place + 1).padStart(5)}| ${line}`)

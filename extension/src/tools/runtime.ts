@@ -1,4 +1,5 @@
 import { Validator, type Schema } from '@cfworker/json-schema'
+import { BRIDGE } from '../bridge/bridge'
 import type { Row } from '../kernel/operations'
 import type { Fields, Json, ToolCall, ToolOutcome, ToolOutput } from '../kernel/types'
 import type { Host } from '../session/host'
@@ -93,12 +94,16 @@ async function allow({ host, call, stopped }: Run, ask: Ask): Promise<string> {
   const { permission, pattern } = ask
   const rules = host.settings.rules()
   const action =
-    permission === 'browser' ? host.kernel.call('rule.permission', { permission, pattern, rules }) : host.kernel.call('rule.path', { permission, asked: pattern, rules })
+    isFile(permission) ? host.kernel.call('rule.path', { permission, asked: pattern, rules }) : host.kernel.call('rule.permission', { permission, pattern, rules })
   const said = `${permission} ${pattern} -> ${action}`
   if (action === 'allow') return said
   if (action === 'deny') throw ToolError.denied(`A rule denies ${permission} of ${pattern}`)
   if (await host.questions.ask(call.session_id, ask, stopped)) return `${said}, allowed`
   throw new ToolError('tool.rejected', `The user did not allow ${permission} of ${pattern}`)
+}
+
+function isFile(permission: string): boolean {
+  return permission === 'read' || permission === 'edit'
 }
 
 async function limited(tool: Tool, input: Fields, context: Context): Promise<ToolOutput> {
@@ -107,7 +112,8 @@ async function limited(tool: Tool, input: Fields, context: Context): Promise<Too
     context.stopped.addEventListener('abort', () => reject(new ToolError('tool.cancelled', 'The call was stopped')))
     late.addEventListener('abort', () => reject(new ToolError('tool.timeout', `The call took longer than ${DEADLINE / 1000} s`)))
   })
-  const answer = await Promise.race([tool.run(input, context), stopped])
+  const running = context.provider === BRIDGE ? context.host.bridge.invoke(tool.contract, input, context) : tool.run(input, context)
+  const answer = await Promise.race([running, stopped])
   if (answer.output.length <= MAX_OUTPUT) return answer
   const path = `.outrigger/${context.key.replace('/', '-')}.txt`
   await context.host.workspace.write(path, new TextEncoder().encode(answer.output), `${context.key}/rest`)

@@ -2,11 +2,12 @@ import type { Fields } from '../kernel/types'
 import type { Host } from '../session/host'
 import { BROWSER } from './browser/tools'
 import { FILES } from './files'
+import { SHELL } from './shell'
 import type { Tool } from './tool'
 
 /** The tools that there are. */
 export class Tools {
-  readonly #all: Tool[] = [...FILES, ...BROWSER]
+  readonly #all: Tool[] = [...FILES, SHELL, ...BROWSER]
 
   constructor(private readonly host: Host) {}
 
@@ -17,13 +18,17 @@ export class Tools {
   /** The tools that the model is offered, as the hooks of `llm.tool_definition` describe them: all of them are one batch. */
   async offered(session: string): Promise<Tool[]> {
     const rules = this.host.settings.rules()
-    const tools = this.#all.filter(({ name }) => this.host.kernel.call('rule.offered', { tool: name, rules }))
+    const isBridged = this.host.settings.current.bridge !== ''
+    const allowed = this.#all.filter(({ name }) => this.host.kernel.call('rule.offered', { tool: name, rules }))
+    const tools = allowed.filter(({ contract }) => contract !== 'exec' || isBridged)
     const items = tools.map(({ name, description, parameters }) => ({ input: { toolID: name }, output: { description, parameters } }))
     const folded = await this.host.hooks.runBatch('llm.tool_definition', items, { session, turn: '' })
     return tools.map((tool, place) => {
       const left = (folded[place]?.output ?? {}) as Fields
       const description = typeof left['description'] === 'string' ? left['description'] : tool.description
-      return { ...tool, description }
+      // What a bridge changes is planned by nobody, so it is not done again.
+      const repeatable = tool.repeatable && !(isBridged && ['write', 'edit'].includes(tool.contract))
+      return { ...tool, description, repeatable }
     })
   }
 }

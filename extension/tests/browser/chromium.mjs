@@ -137,6 +137,6 @@ export async function until(holds, what, limit = 30_000) {
 /** What has to be answered, or the test says what was not. */
 export function within(work, what, limit = 60_000) {
   let timer
-  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`${what} was not answered`)), limit)))
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`${what} was not answered`)), limit).unref()))
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

@@ -24,6 +24,8 @@ export class Hand {
   async begin() {
     this.turn = `trn_${this.session}_${++this.#count}`
     this.#answers = []
+    // Who waits for an answer of the turn before gets none of this one's.
+    this.#answered = null
     await this.page.tell('prompt', { session: this.session, text: 'play', turn: this.turn })
     await this.#answer()
   }

@@ -46,7 +46,7 @@ export async function handover({ page, world }) {
   const broken = structuredClone(native)
   broken.info.id = 'ses_broken'
   broken.messages.at(-1).info.role = 'nobody'
-  for (const [text, why] of [['{', /no conversation that can be imported/], ['{"info":{}}', /no `info` and `messages`/], [JSON.stringify(broken), /cannot read event/]]) {
+  for (const [text, why] of [['{', /not a conversation that can be imported/], ['{"info":{}}', /no `info` and `messages`/], [JSON.stringify(broken), /cannot read event/]]) {
     await assert.rejects(page.tell('import', { text }), why)
   }
   assert.equal((await page.tell('sessions')).length, count)

@@ -1,7 +1,9 @@
 // The extension in Chromium against a scripted model. Usage: run.mjs [NAME..]
 import { join } from 'node:path'
+import { bridge } from './bridge.mjs'
 import { Chromium } from './chromium.mjs'
 import { conformance } from './conformance.mjs'
+import { dialogs } from './dialogs.mjs'
 import { frames } from './frames.mjs'
 import { handover } from './handover.mjs'
 import { kills } from './kills.mjs'
@@ -13,7 +15,7 @@ import { wake } from './wake.mjs'
 import { World } from './world.mjs'
 
 /** Each with the build that it needs. */
-const TESTS = { turn: [turn, 'dist'], person: [person, 'dist-faults'], conformance: [conformance, 'dist'], frames: [frames, 'dist'], network: [network, 'dist'], handover: [handover, 'dist'], large: [large, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
+const TESTS = { turn: [turn, 'dist'], person: [person, 'dist-faults'], conformance: [conformance, 'dist'], frames: [frames, 'dist'], dialogs: [dialogs, 'dist'], network: [network, 'dist'], bridge: [bridge, 'dist'], handover: [handover, 'dist'], large: [large, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
 const only = process.argv.slice(2)
 
 for (const [name, [test, build]] of Object.entries(TESTS)) {

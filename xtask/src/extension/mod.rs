@@ -9,7 +9,7 @@ use std::process::Command;
 
 use self::kernel::Toolchain;
 use crate::sh::{self, Arguments, check, command, there};
-use crate::{Result, failed, setup, usage};
+use crate::{Result, failed, parity, setup, usage};
 
 /// Builds the extension; `--kernel`: only the kernel, `--browser`: also tests it in Chromium.
 pub(crate) fn run(arguments: &[String]) -> Result {
@@ -64,7 +64,15 @@ pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
         return Ok(Some("extension: there is no Chromium to try it in"));
     }
     // Testing a crash at each boundary takes minutes, and the time to wake depends on the machine: `--browser` includes these.
-    in_browser(&["turn", "person", "conformance", "frames", "network"])?;
+    in_browser(&[
+        "turn",
+        "person",
+        "conformance",
+        "frames",
+        "dialogs",
+        "network",
+        "bridge",
+    ])?;
     Ok(None)
 }
 
@@ -116,11 +124,11 @@ fn build(kernel: &Path) -> Result {
     Ok(())
 }
 
-/// Runs the tests with these names in Chromium, or all.
+/// Runs the tests with these names in Chromium, or all. One has a bridge of the program.
 fn in_browser(names: &[&str]) -> Result {
     let mut node = command("node");
     node.arg("extension/tests/browser/run.mjs").args(names);
-    check(&mut node)
+    check(node.env("OUTRIGGER_BIN", parity::release_binary()?))
 }
 
 /// Checks that the lock file contains no URLs, so that it works with any registry.

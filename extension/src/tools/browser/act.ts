@@ -37,6 +37,10 @@ const PAUSE = 50
 /** Points on the way of a drag. */
 const DRAG_STEPS = 6
 
+/** How long a field has to hold what it was given, in milliseconds. */
+const HOLD = 100
+const CHECKS = ['check', 'uncheck']
+
 /** Does one thing to a tab. Everything that changes it goes through here, and each time the lease is looked at first (C9, 6). */
 export class Writer {
   constructor(
@@ -47,6 +51,23 @@ export class Writer {
   ) {}
 
   async act(action: Fields): Promise<Done> {
+    const begun = Date.now()
+    const { value, ...done } = await this.#done(action)
+    if (value === undefined || !action['ref']) return done
+    // Pages change a field back, also a moment later.
+    await new Promise((resolve) => setTimeout(resolve, HOLD - (Date.now() - begun)))
+    const held = await this.context.host.desk.records.unlessDialog(this.tab.id, this.#held(action)).catch(() => undefined)
+    // One that is gone holds nothing that could be another value.
+    return held === undefined ? done : { ...done, value: held }
+  }
+
+  /** What a field that was changed holds now. */
+  async #held(action: Fields): Promise<string> {
+    if (!CHECKS.includes(String(action['action']))) return this.#value(action)
+    return String((await (await this.#element(action)).describe())['checked'] === true)
+  }
+
+  async #done(action: Fields): Promise<Done> {
     const { text } = this.given
     switch (action['action']) {
       case 'click':
@@ -268,8 +289,8 @@ export class Writer {
 /** Waits until a tab's document is complete, as long as pages may take. */
 export async function loaded({ host: { desk } }: Context, tab: Tab): Promise<void> {
   for (const begun = Date.now(); Date.now() - begun < LOAD; ) {
-    const said = await desk.target(tab).call('Runtime.evaluate', { expression: 'document.readyState', returnByValue: true })
-    if ((said['result'] as Fields | undefined)?.['value'] === 'complete') return
+    const said = await desk.records.unlessDialog(tab.id, desk.target(tab).call('Runtime.evaluate', { expression: 'document.readyState', returnByValue: true }))
+    if ((said?.['result'] as Fields | undefined)?.['value'] === 'complete') return
     if (desk.records.dialog(tab.id)) return
     await new Promise((resolve) => setTimeout(resolve, PAUSE))
   }

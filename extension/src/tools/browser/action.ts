@@ -9,7 +9,7 @@ import { Element } from './element'
 import { judged } from './judge'
 import { observe } from './page'
 import { Points } from './points'
-import { expect, page, point, provided, ref, string, tab, text, whole } from './shared'
+import { dialogError, expect, page, point, provided, ref, string, tab, text, whole } from './shared'
 import { permissionOf, siteOf } from './site'
 
 const ACTIONS = [
@@ -71,8 +71,8 @@ async function permissions(input: Fields, context: Context): Promise<Ask[]> {
   if (input['action'] === 'navigate') return [permissionOf(String(input['url']))]
   const asks = [...(await page(input, context)), ...(await reached(input, context))]
   const file = { filePath: input['path'] ?? '' }
-  if (input['action'] === 'upload') asks.push(...(await fileQuestion('read')(file)))
-  if (input['action'] === 'download') asks.push(...(await fileQuestion('edit')(file)))
+  if (input['action'] === 'upload') asks.push(...(await fileQuestion('read')(file, context)))
+  if (input['action'] === 'download') asks.push(...(await fileQuestion('edit')(file, context)))
   return asks
 }
 
@@ -104,7 +104,7 @@ async function plan(input: Fields, context: Context): Promise<Planned> {
   const it = desk.tab(context.call.session_id, input['tab'])
   const open = desk.dialog(it)
   if (open && input['action'] !== 'dialog' && input['action'] !== 'tab_close') {
-    throw new ToolError('browser.dialog', `A dialog is open (${open.type}): ${JSON.stringify(open.message)}; answer it with the action dialog`)
+    throw dialogError(open)
   }
   const aim = typeof input['ref'] === 'string' ? await aimed(context, it, input['ref']) : { words: '', submits: false, field: null }
   const about = context.host.kernel.call('browser.action', { action: input, target: aim.words, submits: aim.submits })

@@ -3,7 +3,7 @@ import type { Fields, Json } from '../../kernel/types'
 import type { Context } from '../tool'
 import type { Done } from './act'
 import type { Tab } from './desk'
-import { observe } from './page'
+import { observe, observed } from './page'
 
 /** How long expectations are waited for where nothing is said, and at most. */
 const WAIT = 5_000
@@ -47,12 +47,14 @@ export async function judged(context: Context, tab: Tab, action: Fields, kind: s
   }
   for (const begun = Date.now(); ; ) {
     const open = desk.dialog(tab)
-    const url = open ? '' : (await observe(kernel, desk, tab, sent.since)).url
+    const seen = open ? undefined : await observed(kernel, desk, tab, sent.since)
+    // One has opened meanwhile.
+    if (!open && !seen) continue
     const dialog = open && { kind: open.type, message: open.message }
     const said = kernel.call('browser.judge', { ...about, ...(dialog && { dialog }), came: moved(context, tab, sent), elapsed: Date.now() - begun })
     const { status, unmet, sentence } = said
     if (status) {
-      const verdict = { status, unmet, sentence, url }
+      const verdict = { status, unmet, sentence, url: seen?.url ?? '' }
       return open ? { ...verdict, dialog: `a dialog is open (${open.type}): ${JSON.stringify(open.message)}; answer it with the action dialog` } : verdict
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE))

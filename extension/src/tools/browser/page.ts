@@ -1,8 +1,10 @@
 import type { Kernel } from '../../kernel/kernel'
 import type { FrameSite, Inside, PageNode } from '../../kernel/operations'
 import type { Fields, Json } from '../../kernel/types'
+import { ToolError } from '../tool'
 import type { Desk, Tab } from './desk'
 import { type Details, detailsOf } from './details'
+import { dialogError } from './shared'
 import type { Frame, Target } from './target'
 
 /** Roles that are used, not read. */
@@ -20,8 +22,29 @@ const MAX_NODES = 20_000
 /** Frames within frames. */
 const MAX_DEPTH = 8
 
-/** Takes a page in, frames of other sites and closed shadow roots included: its tree goes to the kernel, which keeps references and compares. */
-export async function observe(kernel: Kernel, desk: Desk, tab: Tab, since = desk.records.mark()): Promise<{ url: string; text: string; stable: boolean }> {
+/** What was seen of a page. */
+interface Seen {
+  url: string
+  text: string
+  stable: boolean
+}
+
+/** Takes a page in. Behind a dialog, one that opens meanwhile too, nothing answers. */
+export async function observe(kernel: Kernel, desk: Desk, tab: Tab, since = desk.records.mark()): Promise<Seen> {
+  const seen = await observed(kernel, desk, tab, since)
+  const open = desk.dialog(tab)
+  if (seen) return seen
+  throw open ? dialogError(open) : ToolError.failed('A dialog was open, and is not any more: look again')
+}
+
+/** The same; nothing where a dialog is open, or opens meanwhile. */
+export async function observed(kernel: Kernel, desk: Desk, tab: Tab, since: number): Promise<Seen | undefined> {
+  if (desk.records.dialog(tab.id)) return undefined
+  return desk.records.unlessDialog(tab.id, taken(kernel, desk, tab, since))
+}
+
+/** Frames of other sites and closed shadow roots included: the tree goes to the kernel, which keeps references and compares. */
+async function taken(kernel: Kernel, desk: Desk, tab: Tab, since: number): Promise<Seen> {
   const target = desk.target(tab)
   const frames = await target.frames()
   const [main] = frames

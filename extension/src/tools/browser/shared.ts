@@ -1,6 +1,7 @@
 /** What the browser's tools have in common: pieces of their schemas, which tab is meant, what is asked about a page. */
 import type { Fields, Json, ToolOutput } from '../../kernel/types'
 import { type Ask, type Context, object, ToolError } from '../tool'
+import type { Dialog } from './records'
 import { permissionOf } from './site'
 
 export const string = { type: 'string' }
@@ -18,6 +19,11 @@ export const expect: Json = {
     },
     [],
   ),
+}
+
+/** Why nothing is done while a dialog is open. */
+export function dialogError({ type, message }: Dialog): ToolError {
+  return new ToolError('browser.dialog', `A dialog is open (${type}): ${JSON.stringify(message)}; answer it with the action dialog`)
 }
 
 export function provided({ provider, host }: Context) {

@@ -11,11 +11,16 @@ const WORLD = 'outrigger'
 export const PERSON = 'outriggerPerson'
 /** Each worker that attaches sees to it that a frame is watched; one that is watched twice would say each click of ours twice. */
 const WATCH_ONCE = `globalThis.outriggerWatched ??= (() => {\n${WATCH}\nreturn true\n})()`
+/** The ways to connect that no rule of the browser judges (`network.ts`): pages do not have them. Those that look whether they are there go on
+ * without. */
+const UNJUDGED = `for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'SharedWorker']) delete globalThis[name]
+delete Navigator.prototype.serviceWorker`
 /** What is enabled in a tab that is attached to, and in each of its frames that has a process of its own. */
 const SETUP: [string, Fields][] = [
   ['Page.enable', {}],
   ['Runtime.enable', {}],
   ['Runtime.addBinding', { name: PERSON, executionContextName: WORLD }],
+  ['Page.addScriptToEvaluateOnNewDocument', { source: UNJUDGED }],
   ['Page.addScriptToEvaluateOnNewDocument', { source: WATCH_ONCE, worldName: WORLD, runImmediately: true }],
   ['DOM.enable', {}],
   ['Network.enable', {}],
@@ -118,12 +123,19 @@ export class Target {
     if (method === 'Target.detachedFromTarget') this.#children.delete(name)
     if (method !== 'Target.attachedToTarget') return
     const info = (params['targetInfo'] ?? {}) as Fields
-    if (info['type'] !== 'iframe') return
+    if (info['type'] !== 'iframe') {
+      // Workers wait as frames do, and nothing is set up in them.
+      this.#send(name, 'Runtime.runIfWaitingForDebugger', {}).catch(() => {})
+      return
+    }
     const parent = typeof info['parentFrameId'] === 'string' ? info['parentFrameId'] : null
-    const ready = this.#setUp(name).catch(() => {
-      // It is gone already.
-      this.#children.delete(name)
-    })
+    const ready = this.#setUp(name)
+      // Its first document waits for what it is not to have.
+      .then(async () => void (await this.#send(name, 'Runtime.runIfWaitingForDebugger', {})))
+      .catch(() => {
+        // It is gone already.
+        this.#children.delete(name)
+      })
     this.#children.set(name, { around: session, parent, ready })
   }
 
@@ -139,7 +151,7 @@ export class Target {
 
   async #setUp(session: string | undefined): Promise<void> {
     await Promise.all(SETUP.map(([method, params]) => this.#send(session, method, params)))
-    await this.#send(session, 'Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: false, flatten: true, filter: [{ type: 'iframe' }] })
+    await this.#send(session, 'Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true })
   }
 
   async #attach(): Promise<void> {

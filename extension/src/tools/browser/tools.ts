@@ -6,7 +6,7 @@ import type { Tab } from './desk'
 import { verified } from './judge'
 import { observe } from './page'
 import { Points } from './points'
-import { expect, page, provided, ref, string, tab, text, whole } from './shared'
+import { dialogError, expect, page, provided, ref, string, tab, text, whole } from './shared'
 import { permissionOf, siteOf } from './site'
 
 const open: Tool = {
@@ -106,7 +106,7 @@ const screenshot: Tool = {
 /** A picture has what frames show: with one whose address a rule denies there is none. */
 async function nothingDenied({ host: { desk, kernel } }: Context, it: Tab): Promise<void> {
   const open = desk.dialog(it)
-  if (open) throw new ToolError('browser.dialog', `A dialog is open (${open.type}): ${JSON.stringify(open.message)}; answer it with the action dialog`)
+  if (open) throw dialogError(open)
   const target = desk.target(it)
   const [main, ...others] = await target.frames()
   const sites = await Promise.all(others.map((frame) => target.site(frame).catch(() => ({ origin: 'null', url: frame.url }))))
