@@ -1,5 +1,6 @@
 //! Removes what is not for others: tool output, file contents, and secrets.
 
+use outrigger_prompt::printed;
 use outrigger_protocol::message::{
     MessageInfo, MessageWithParts, NamedError, Part, PartKind, ToolPart, ToolState,
 };
@@ -45,16 +46,21 @@ impl Redaction {
         Self { redactor }
     }
 
-    /// Redacts a session.
+    /// Redacts a session and those of its subagents.
     ///
     /// # Errors
     /// A value that is not JSON.
-    pub fn apply(&self, stored: &mut Stored) -> Result<(), serde_json::Error> {
-        session(&mut stored.session);
-        stored.session = self.cleaned(&stored.session)?;
-        for message in &mut stored.messages {
-            of_message(message);
-            *message = self.cleaned(message)?;
+    pub fn apply(&self, sessions: &mut [Stored]) -> Result<(), serde_json::Error> {
+        let messages = sessions.iter().flat_map(|stored| &stored.messages);
+        let parts = messages.flat_map(|message| &message.parts);
+        let tasks: Vec<Task> = parts.filter_map(|part| Task::of(&part.kind)).collect();
+        for stored in sessions {
+            session(&mut stored.session);
+            stored.session = self.cleaned(&stored.session)?;
+            for message in &mut stored.messages {
+                of_message(message, &tasks);
+                *message = self.cleaned(message)?;
+            }
         }
         Ok(())
     }
@@ -75,6 +81,26 @@ impl Redaction {
     }
 }
 
+/// The task of a subagent whose prompt contains what shell lines printed.
+struct Task {
+    /// Also the first prompt in the session of the subagent.
+    prompt: String,
+    redacted: String,
+}
+
+impl Task {
+    fn of(part: &PartKind) -> Option<Self> {
+        let PartKind::Subtask(task) = part else {
+            return None;
+        };
+        let prompt = task.get("prompt")?.as_str()?;
+        Some(Self {
+            prompt: prompt.to_owned(),
+            redacted: printed::replaced(task, prompt, LEFT_OUT)?,
+        })
+    }
+}
+
 fn session(session: &mut Session) {
     session.permission = None;
     session.extra = Object::new();
@@ -86,7 +112,7 @@ fn session(session: &mut Session) {
     }
 }
 
-fn of_message(message: &mut MessageWithParts) {
+fn of_message(message: &mut MessageWithParts, tasks: &[Task]) {
     match &mut message.info {
         MessageInfo::User(user) => {
             (user.system, user.tools, user.format, user.summary) = (None, None, None, None);
@@ -100,15 +126,24 @@ fn of_message(message: &mut MessageWithParts) {
             }
         }
     }
-    message.parts.iter_mut().for_each(of_part);
+    for part in &mut message.parts {
+        of_part(part, tasks);
+    }
 }
 
-fn of_part(part: &mut Part) {
+fn of_part(part: &mut Part, tasks: &[Task]) {
     match &mut part.kind {
         PartKind::Text(text) => {
             // The content of a file that was inserted into a prompt.
             if text.synthetic == Some(true) {
                 text.text = LEFT_OUT.to_owned();
+            }
+            let task = tasks.iter().find(|task| task.prompt == text.text);
+            let redacted = task.map(|task| task.redacted.clone());
+            let redacted =
+                redacted.or_else(|| printed::replaced(&text.extra, &text.text, LEFT_OUT));
+            if let Some(redacted) = redacted {
+                text.text = redacted;
             }
             text.extra = Object::new();
         }
@@ -119,6 +154,11 @@ fn of_part(part: &mut Part) {
         PartKind::Tool(call) => of_call(call),
         PartKind::File(file) => file.retain(|key, _| key == "mime" || key == "filename"),
         PartKind::Snapshot(fields) => fields.clear(),
+        PartKind::Subtask(fields) => {
+            if let Some(task) = Task::of(&PartKind::Subtask(fields.clone())) {
+                fields.insert("prompt".to_owned(), json!(task.redacted));
+            }
+        }
         _ => {}
     }
 }

@@ -257,11 +257,29 @@ impl Template<'_> {
         }
     }
 
+    /// Returns the agent that searches. It reads as others do, files with keys after a question; OpenCode's reads these unasked.
+    fn explore(&self) -> AgentInfo {
+        let base = self.base.iter().cloned();
+        let (reads, others) = base.partition(|it| it.permission == "read");
+        let template = Template {
+            base: others,
+            secrets: self.secrets.clone(),
+            global: self.global,
+        };
+        let mut own = vec![rule("*", "*", Action::Deny)];
+        own.extend(EXPLORE_TOOLS.map(|tool| rule(tool, "*", Action::Allow)));
+        own.extend::<Vec<Rule>>(reads);
+        let description =
+            "Searches the codebase quickly and cannot change it. Say how thorough it shall be.";
+        AgentInfo {
+            prompt: Some(EXPLORE.into()),
+            ..template.agent("explore", "subagent", Some(description), own)
+        }
+    }
+
     fn bundled(&self) -> [AgentInfo; 7] {
         let allow = |permission: &str| rule(permission, "*", Action::Allow);
         let deny = |permission: &str| rule(permission, "*", Action::Deny);
-        let mut explore = vec![deny("*")];
-        explore.extend(EXPLORE_TOOLS.map(allow));
         [
             self.agent(
                 "build",
@@ -287,15 +305,7 @@ impl Template<'_> {
                 Some("Works on its own on a question or a task of several steps. Several can run side by side."),
                 vec![deny("todowrite")],
             ),
-            AgentInfo {
-                prompt: Some(EXPLORE.into()),
-                ..self.agent(
-                    "explore",
-                    "subagent",
-                    Some("Searches the codebase quickly and cannot change it. Say how thorough it shall be."),
-                    explore,
-                )
-            },
+            self.explore(),
             self.hidden("compaction", COMPACTION),
             AgentInfo {
                 temperature: Some(0.5),
@@ -306,16 +316,8 @@ impl Template<'_> {
     }
 }
 
-/// Tools of the agent that searches the codebase.
-const EXPLORE_TOOLS: [&str; 7] = [
-    "grep",
-    "glob",
-    "list",
-    "bash",
-    "webfetch",
-    "websearch",
-    "read",
-];
+/// Tools of the agent that searches the codebase, besides `read`.
+const EXPLORE_TOOLS: [&str; 6] = ["grep", "glob", "list", "bash", "webfetch", "websearch"];
 
 fn apply(agent: &mut AgentInfo, entry: &AgentEntry) {
     fn replace<T: Clone>(place: &mut Option<T>, value: Option<&T>) {
@@ -415,6 +417,22 @@ mod tests {
                 "title"
             ]
         );
+    }
+
+    #[test]
+    fn who_explores_asks_before_it_reads_keys() {
+        let explore = &agents(json!({}))["explore"];
+        for (permission, pattern, wanted) in [
+            ("read", "src/a.rs", Action::Allow),
+            ("read", ".env", Action::Ask),
+            ("read", "a/.env.local", Action::Ask),
+            ("read", ".env.example", Action::Allow),
+            ("grep", "x", Action::Allow),
+            ("edit", "src/a.rs", Action::Deny),
+        ] {
+            let action = evaluate(permission, pattern, &[&explore.permission]);
+            assert_eq!(action, wanted, "{permission} {pattern}");
+        }
     }
 
     #[test]

@@ -3,9 +3,11 @@
 
 pub mod command;
 pub mod compaction;
+pub mod filled;
 pub mod history;
 pub mod mentions;
 pub mod parts;
+pub mod printed;
 pub mod system;
 pub mod template;
 #[cfg(test)]

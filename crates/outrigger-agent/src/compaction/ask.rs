@@ -6,6 +6,7 @@ use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, ModelRef, UserMessage};
+use outrigger_protocol::provenance::Deed;
 use outrigger_protocol::session::{PromptInput, Session};
 use outrigger_protocol::turn::{Begin, TurnOutcome};
 use tokio::sync::oneshot;
@@ -60,6 +61,10 @@ impl Agent {
     ) -> Result<TurnOutcome, AgentError> {
         let session = self.session(id)?;
         self.can_compact(&session, &compact)?;
+        // A compaction by the user begins no new count, since it is not a prompt.
+        if !compact.provenance.prompted_by_plugins().is_empty() {
+            self.admit_turn(id, &compact.provenance)?;
+        }
         if self.steer(id, &session, &compact).await {
             let queue = self.state.sessions.locks.queue(id);
             tokio::select! {
@@ -108,14 +113,28 @@ impl Agent {
         compact: &Compact,
     ) -> Result<ModelRef, AgentError> {
         let history = self.state.history(&session.id)?;
-        let last = last_prompt(&history).map(|user| user.model.clone());
+        let last = prompts(&history).next().map(|user| user.model.clone());
         match compact.model.clone().or(last) {
             Some(model) => Ok(model),
             None => Ok(self.state.models.default_model()?),
         }
     }
 
-    /// Returns the start of a compaction turn: it uses the agent of the last prompt, as in OpenCode.
+    /// Returns the agent of the last prompt, which answers a compaction in OpenCode. One that a plugin chose counts only if it may do
+    /// no more than that of the last prompt before it.
+    fn last_agent(&self, history: &History) -> Option<String> {
+        let is_by_others = |user: &&UserMessage| user.provenance.prompted_by_plugins().is_empty();
+        let by_others = prompts(history).find(is_by_others);
+        let usual = by_others.map(|user| user.agent.as_str());
+        let may = |user: &&UserMessage| {
+            let plugins = user.provenance.plugins_that(Deed::Prompted);
+            let mut plugins = plugins.iter();
+            plugins.all(|plugin| self.may_leave_agent(plugin, usual, &user.agent))
+        };
+        prompts(history).find(may).map(|user| user.agent.clone())
+    }
+
+    /// Returns the start of a compaction turn.
     pub(crate) fn begin_compaction(
         &self,
         session: &Session,
@@ -125,7 +144,7 @@ impl Agent {
         let model = self.compaction_model(session, &compact)?;
         self.state.models.resolve(&model)?;
         let prompt = PromptInput {
-            agent: last_prompt(&conversation.history).map(|user| user.agent.clone()),
+            agent: self.last_agent(&conversation.history),
             model: Some(model),
             provenance: compact.provenance.clone(),
             ..PromptInput::default()
@@ -142,10 +161,10 @@ impl Agent {
     }
 }
 
-fn last_prompt(history: &History) -> Option<&UserMessage> {
+/// Returns the user messages, the newest first. An imported one has no model and no agent.
+fn prompts(history: &History) -> impl Iterator<Item = &UserMessage> {
     let messages = history.iter().rev().filter_map(|m| m.stored());
-    messages.into_iter().find_map(|m| match &m.info {
-        // An imported message has no model and no agent.
+    messages.filter_map(|m| match &m.info {
         MessageInfo::User(user) if !user.model.provider_id.is_empty() => Some(user),
         _ => None,
     })

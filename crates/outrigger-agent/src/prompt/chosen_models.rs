@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
+use crate::turn::request::{TurnInput, TurnRequest};
 
 impl AgentState {
     /// Returns why requests to a model are refused that one of these plugins named: the user has not chosen its provider, the
@@ -134,7 +135,18 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::NotGranted`].
-    pub fn may_ask(
+    pub fn may_ask(&self, request: &TurnRequest) -> Result<(), AgentError> {
+        let (by, model, parts) = match &request.input {
+            TurnInput::Prompt(prompt) | TurnInput::Command { prompt, .. } => {
+                (&prompt.provenance, &prompt.model, &prompt.parts[..])
+            }
+            TurnInput::Compact(compact) => (&compact.provenance, &compact.model, &[][..]),
+            TurnInput::Resume(_) => return Ok(()),
+        };
+        self.may_use(by, Some(&request.session), model.as_ref(), parts)
+    }
+
+    fn may_use(
         &self,
         by: &Provenance,
         session: Option<&SessionId>,
@@ -174,6 +186,6 @@ impl Agent {
             variant: None,
         };
         let by = Provenance::prompted(by.clone());
-        self.may_ask(&by, None, Some(&model), &[])
+        self.may_use(&by, None, Some(&model), &[])
     }
 }

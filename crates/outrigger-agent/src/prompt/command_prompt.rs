@@ -1,40 +1,20 @@
 //! Expands a slash command to its prompt.
 
-use std::ops::Range;
-
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::pinned_rules;
 use outrigger_plugins::Grant;
-use outrigger_prompt::parts::text;
-use outrigger_protocol::Object;
+use outrigger_prompt::command::CommandInfo;
+use outrigger_prompt::filled::{Filled, Unprinted};
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::{ModelRef, PartKind};
+use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::session::{PartInput, PromptInput};
 use outrigger_protocol::turn::CommandCall;
-use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::prompt::guards::GuardedBy;
 use crate::prompt::template_shell::ShellLine;
 use crate::state::Agent;
 use crate::turn::start::Prompt;
-use outrigger_prompt::command::CommandInfo;
-use outrigger_prompt::template;
-
-/// Stands for the output of a shell command until the arguments are filled in; a private-use character that no text contains.
-const STAND_IN: char = '\u{F8FF}';
-
-fn stand_in(i: usize) -> String {
-    format!("{STAND_IN}{i}{STAND_IN}")
-}
-
-/// A template with its arguments filled in.
-struct Filled {
-    /// Text with the output of its shell lines.
-    text: String,
-    /// Text before the shell lines ran: files named in their output are not attached.
-    named: String,
-}
 
 impl Agent {
     /// The prompt that a command stands for: its template with the arguments, the output of its shell lines, and the files that
@@ -76,7 +56,7 @@ impl Agent {
                 None => self.choose_model(&self.session(session_id)?, &agent, None)?,
             };
             prompt.agent = prompt.agent.or_else(|| self.default_agent());
-            vec![subtask(&info, &agent, &chosen, filled.text)]
+            vec![filled.subtask(&info, &agent.name, &chosen)]
         } else {
             prompt.agent = Some(agent.name.clone());
             prompt.model = model;
@@ -149,8 +129,7 @@ impl Agent {
         Ok(usual)
     }
 
-    /// Fills in a template. Text from a server is never run. Shell lines come from the template only: what a user or a plugin
-    /// writes after the name is never run, and the output of a line is not searched for arguments.
+    /// Fills in a template. Text from a server is never run.
     async fn fill(
         &self,
         session_id: &SessionId,
@@ -159,18 +138,9 @@ impl Agent {
         arguments: &str,
         prompt: &PromptInput,
     ) -> Filled {
-        let places: Vec<(Range<usize>, String)> = if info.source.is_own() {
-            template::shell_places(&info.template)
-        } else {
-            Vec::new()
-        };
-        let mut template = info.template.clone();
-        for (i, (place, _)) in places.iter().enumerate().rev() {
-            template.replace_range(place.clone(), &stand_in(i));
-        }
-        let named = template::expand(&template, &arguments.replace(STAND_IN, ""));
-        let mut text = named.clone();
-        for (i, (_, line)) in places.iter().enumerate() {
+        let template = Unprinted::new(&info.template, arguments, info.source.is_own());
+        let mut outputs = Vec::new();
+        for line in &template.lines {
             let line = ShellLine {
                 session_id,
                 agent,
@@ -178,9 +148,9 @@ impl Agent {
                 command: &info.name,
                 line,
             };
-            text = text.replace(&stand_in(i), &self.shell_output(line).await);
+            outputs.push(self.shell_output(line).await);
         }
-        Filled { text, named }
+        template.filled(&outputs)
     }
 
     /// Returns the text of a command, with the servers of its skill and the files and agents that it names.
@@ -189,13 +159,9 @@ impl Agent {
         session_id: &SessionId,
         info: &CommandInfo,
         agent: &AgentInfo,
-        filled: Filled,
+        mut filled: Filled,
         prompt: &PromptInput,
     ) -> Vec<PartInput> {
-        let Filled {
-            text: mut filled,
-            named,
-        } = filled;
         let by = GuardedBy {
             session_id,
             agent,
@@ -205,38 +171,17 @@ impl Agent {
         if info.source.is_skill()
             && let Some(servers) = self.servers_of_skill(by, &info.name).await
         {
-            filled.push_str("\n\n");
-            filled.push_str(&servers);
+            filled.text.push_str("\n\n");
+            filled.text.push_str(&servers);
         }
-        let mut parts = vec![text(&filled)];
+        let mut parts = vec![filled.part()];
         if info.source.is_own() {
-            let mut files = self.mentioned(by, &named).await;
+            let mut files = self.mentioned(by, &filled.named).await;
             // A file that the client sent as well is not included twice, as in OpenCode.
             files.retain(|part| prompt.parts.iter().all(|sent| sent.kind != part.kind));
             parts.extend(files);
-            parts.extend(self.mentioned_agents(&named, agent));
+            parts.extend(self.mentioned_agents(&filled.named, agent));
         }
         parts
-    }
-}
-
-/// Returns the part that runs a command in a subagent: its task is stored with the user's message.
-fn subtask(
-    command: &CommandInfo,
-    agent: &AgentInfo,
-    model: &ModelRef,
-    prompt: String,
-) -> PartInput {
-    let task = json!({
-        "agent": agent.name, "description": command.description.clone().unwrap_or_default(), "command": command.name,
-        "model": { "providerID": model.provider_id, "modelID": model.model_id }, "prompt": prompt,
-    });
-    let fields = match task {
-        Value::Object(fields) => fields,
-        _ => Object::new(),
-    };
-    PartInput {
-        id: None,
-        kind: PartKind::Subtask(fields),
     }
 }

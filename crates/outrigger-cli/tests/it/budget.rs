@@ -159,3 +159,48 @@ fn turns_that_a_plugin_starts_elsewhere_or_detached_count_as_well() {
     let refused = world.read("refused");
     assert!(refused.contains("agent.max_plugin_turns"), "{refused}");
 }
+
+/// A compaction and `init` are turns as well, which a plugin starts for itself.
+#[test]
+fn compactions_and_inits_of_a_plugin_count_as_well() {
+    for route in ["summarize", "init"] {
+        let world = World::new((0..12).map(|_| text("done")));
+        world.plugin(
+            "asks",
+            &r"
+import fs from 'node:fs'
+let begun = false
+export const P = async ({ serverUrl, directory }) => ({ event: async ({ event }) => {
+  if (event.type !== 'session.idle' || begun) return
+  begun = true
+  const send = (path, body) => fetch(new URL(path, serverUrl), {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+  })
+  let got = ''
+  for (let n = 0; n < 5; n++) {
+    const { id } = await (await send('/session', { title: 'x' })).json()
+    await send(`/session/${id}/message`, { noReply: true, parts: [{ type: 'text', text: 'x' }] })
+    const answer = await send(`/session/${id}/ROUTE`, { providerID: 'mock', modelID: 'm1', messageID: `msg_zzz${n}` })
+    got += answer.status + ' ' + await answer.text() + '\n'
+  }
+  fs.writeFileSync(directory + '/got.tmp', got)
+  fs.renameSync(directory + '/got.tmp', directory + '/got')
+} })
+"
+            .replace("ROUTE", route),
+        );
+        crate::user_grants::granting(&world, "[agent]\nmax_plugin_turns = 3\n");
+        let server = world.serve(&["--no-auth"]);
+        let session = server.post("/session", &json!({ "title": "x" })).json(200);
+        let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+        let prompt = json!({ "parts": [{ "type": "text", "text": "hello" }] });
+        server.post(&path, &prompt).json(200);
+        assert!(wait_until(WAIT_TIMEOUT, || world.path("got").exists()));
+        let got = world.lines("got");
+        let status = |line: &String| line.split(' ').next().unwrap().to_owned();
+        let statuses: Vec<String> = got.iter().map(status).collect();
+        assert_eq!(statuses, ["200", "200", "200", "403", "403"], "{got:?}");
+        assert!(got[4].contains("agent.max_plugin_turns"), "{got:?}");
+        assert_eq!(world.mock.requests().len(), 4, "{route}");
+    }
+}

@@ -588,10 +588,7 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
             command.env("OUTRIGGER_POLICY", file);
         }
         let server = world.serve_with(command);
-        let session = server.post("/session", &json!({})).json(200);
-        let id = session["id"].as_str().unwrap();
-        let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
-        server.post(&format!("/session/{id}/prompt_async"), &prompt);
+        ask_to_do_it(&server);
         let open = || server.get("/permission").json(200);
         if let Some(reply) = reply {
             assert!(wait_until(WAIT_TIMEOUT, || !open()
@@ -603,9 +600,7 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
             assert_eq!(asked[0]["patterns"][0], REFUSED);
             let reason = asked[0]["metadata"]["reason"].as_str().unwrap();
             assert!(reason.contains("outside of the sandbox"), "{reason}");
-            let question = asked[0]["id"].as_str().unwrap();
-            let path = format!("/permission/{question}/reply");
-            server.post(&path, &json!({ "reply": reply })).json(200);
+            answer(&server, asked[0]["id"].as_str().unwrap(), reply);
         }
         let has_result = || {
             world
@@ -629,20 +624,14 @@ fn what_a_person_lets_run_outside_is_what_was_there_when_they_were_asked() {
     let world = with(&["sh build.sh"]);
     world.config(json!({ "permission": { "*": "allow" } }));
     let script = world.file("build.sh", REFUSED);
-    let command = world.command(&["serve", "--no-auth", "--port", &free_port()]);
-    let server = world.serve_with(command);
-    let session = server.post("/session", &json!({})).json(200);
-    let id = session["id"].as_str().unwrap();
-    let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
-    server.post(&format!("/session/{id}/prompt_async"), &prompt);
+    let server = asked_to_do_it(&world);
     let mut known = String::new();
     for (reply, says) in [("once", ""), ("reject", "build.sh was changed")] {
         let reason;
         (known, reason) = next_question(&server, &known);
         assert!(reason.contains(says), "{reason}");
         fs::write(&script, "touch $HOME/exchanged; touch $HOME/outside.txt\n").unwrap();
-        let path = format!("/permission/{known}/reply");
-        server.post(&path, &json!({ "reply": reply })).json(200);
+        answer(&server, &known, reply);
     }
     let has_result = || {
         let sent = world.mock.requests();
@@ -670,12 +659,7 @@ fn a_script_that_is_exchanged_back_and_forth_is_asked_about_again() {
         for name in ["other.sh", "others/build.sh"] {
             world.file(name, "touch $HOME/exchanged; touch $HOME/outside.txt\n");
         }
-        let command = world.command(&["serve", "--no-auth", "--port", &free_port()]);
-        let server = world.serve_with(command);
-        let session = server.post("/session", &json!({})).json(200);
-        let id = session["id"].as_str().unwrap();
-        let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
-        server.post(&format!("/session/{id}/prompt_async"), &prompt);
+        let server = asked_to_do_it(&world);
         let mut known = String::new();
         for (reply, says) in [("once", ""), ("reject", "build.sh was changed")] {
             let reason;
@@ -689,11 +673,30 @@ fn a_script_that_is_exchanged_back_and_forth_is_asked_about_again() {
             };
             exchange();
             exchange();
-            let path = format!("/permission/{known}/reply");
-            server.post(&path, &json!({ "reply": reply })).json(200);
+            answer(&server, &known, reply);
         }
         assert!(!world.home().join("exchanged").exists(), "{case}");
     }
+}
+
+/// Starts a server and has the model make its first call there.
+fn asked_to_do_it(world: &World) -> Server {
+    let command = world.command(&["serve", "--no-auth", "--port", &free_port()]);
+    let server = world.serve_with(command);
+    ask_to_do_it(&server);
+    server
+}
+
+fn ask_to_do_it(server: &Server) {
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
+    server.post(&format!("/session/{id}/prompt_async"), &prompt);
+}
+
+fn answer(server: &Server, question: &str, reply: &str) {
+    let path = format!("/permission/{question}/reply");
+    server.post(&path, &json!({ "reply": reply })).json(200);
 }
 
 /// Returns the ID and reason of the question after `known`.
@@ -719,11 +722,7 @@ fn a_line_with_more_files_than_are_looked_at_says_so() {
     for name in &names {
         world.file(name, "true\n");
     }
-    let server = world.serve_with(world.command(&["serve", "--no-auth", "--port", &free_port()]));
-    let session = server.post("/session", &json!({})).json(200);
-    let path = format!("/session/{}/prompt_async", session["id"].as_str().unwrap());
-    let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
-    server.post(&path, &prompt);
+    let server = asked_to_do_it(&world);
     let (_, reason) = next_question(&server, "");
     assert!(
         reason.starts_with("it names more files than are looked at"),

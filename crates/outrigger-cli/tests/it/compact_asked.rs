@@ -117,3 +117,50 @@ fn cancelled_in_a_compaction_the_history_stays() {
     );
     world.verify();
 }
+
+/// Leaves a message for the agent AGENT in the session whose turn has ended.
+const LEAVES: &str = r"
+import fs from 'node:fs'
+let done = false
+export const P = async ({ serverUrl, directory }) => ({ event: async ({ event }) => {
+  if (event.type !== 'session.idle' || done) return
+  done = true
+  const path = '/session/' + event.properties.sessionID + '/message'
+  const body = JSON.stringify({ noReply: true, agent: 'AGENT', parts: [{ type: 'text', text: 'x' }] })
+  const answer = await fetch(new URL(path, serverUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  fs.writeFileSync(directory + '/left.txt', String(answer.status))
+} })
+";
+
+/// The agent of the last prompt answers, but not one that a plugin named and that may do more than the one before.
+#[test]
+fn a_compaction_is_answered_by_no_wider_agent_that_a_plugin_named() {
+    for (named, is_granted, want) in [
+        ("wide", false, "build"),
+        ("careful", false, "careful"),
+        ("wide", true, "wide"),
+    ] {
+        let world = World::new([done(), done()]);
+        world.config(json!({ "permission": { "bash": "ask" }, "agent": {
+            "wide": { "permission": { "bash": "allow" } },
+            "careful": { "permission": { "bash": "deny" } },
+        } }));
+        let plugin = world.plugin("leaves", &LEAVES.replace("AGENT", named));
+        let grant = format!("[plugins.{plugin:?}]\nprompt = {is_granted}\n");
+        crate::user_grants::granting(&world, &grant);
+        let server = world.serve(&["--no-auth"]);
+        let session = server.post("/session", &json!({ "title": "x" })).json(200);
+        let path = format!("/session/{}", session["id"].as_str().unwrap());
+        let prompt = json!({ "parts": [{ "type": "text", "text": "hello" }] });
+        server.post(&format!("{path}/message"), &prompt).json(200);
+        assert!(wait_until(WAIT_TIMEOUT, || world.path("left.txt").exists()));
+        assert!(wait_until(WAIT_TIMEOUT, || world.read("left.txt") == "200"));
+        let model = json!({ "providerID": "mock", "modelID": "m1" });
+        server.post(&format!("{path}/summarize"), &model).json(200);
+        let messages = server.get(&format!("{path}/message")).json(200);
+        let asked = messages.as_array().unwrap().iter().rev();
+        let mut asked = asked.filter(|it| it["parts"][0]["type"] == "compaction");
+        let info = &asked.next().unwrap()["info"];
+        assert_eq!(info["agent"], want, "{named} {is_granted}: {info}");
+    }
+}

@@ -1,5 +1,7 @@
 //! MCP servers that skills provide (requirement B13).
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -297,14 +299,16 @@ fn a_skill_as_a_command_brings_its_servers_too() {
     assert_eq!(world.mock.last().texts("tool"), ["1"]);
 }
 
+/// A plugin with a folder of skills.
+const NAMES_ITS_SKILLS: &str = "export const Foo = async () => ({ config: async (config) => {
+    config.skills = { paths: [import.meta.dirname + '/skills'] }
+} })";
+
 /// Wherever the files of a plugin lie: what it brings is not the user's, whose skills need no leave and start as the user.
 #[test]
 fn servers_of_a_plugins_skill_need_leave_and_start_in_its_sandbox() {
-    let names_its_folder = "export const Foo = async () => ({ config: async (config) => {
-        config.skills = { paths: [import.meta.dirname + '/skills'] }
-    } })";
     for (form, plugin) in [
-        ("named by its hook", names_its_folder),
+        ("named by its hook", NAMES_ITS_SKILLS),
         ("linked by the user", "export const Foo = async () => ({})"),
     ] {
         let world = world([load("count"), next(), done()]);
@@ -346,5 +350,36 @@ fn servers_of_a_plugins_skill_need_leave_and_start_in_its_sandbox() {
             ["EACCES", "ENOENT"].contains(&seen.as_str()),
             "{form}: {seen}"
         );
+    }
+}
+
+/// A remote server is asked as the plugin itself could ask it, and only after the user has looked at it.
+#[test]
+fn a_remote_server_of_a_plugins_skill_needs_leave_and_is_asked_as_its_plugin_would() {
+    for (allowed, asks) in [("", false), ("127.0.0.1", true)] {
+        let (port, times) = crate::plugin_addresses::asked();
+        let world = world([load("count"), done()]);
+        let package = world.home().join(".config/opencode/foo");
+        let server = json!({ "type": "http", "url": format!("http://127.0.0.1:{port}/mcp") });
+        skill(&package, "count", Some(&json!({ "far": server })));
+        std::fs::write(package.join("index.js"), NAMES_ITS_SKILLS).unwrap();
+        world.config(json!({ "plugin": [package.join("index.js")] }));
+        let tried = || {
+            let run = world.run_with(&[("OUTRIGGER_NETWORK_ALLOW", allowed)], &["go"]);
+            let result = &world.mock.last().texts("tool")[0];
+            (said(&world, result), run.ok().stderr)
+        };
+        let (result, _) = tried();
+        assert!(
+            result.contains("outrigger mcp allow count:far"),
+            "{allowed:?}: {result}"
+        );
+        assert_eq!(times.load(Ordering::SeqCst), 0, "{allowed:?}");
+        world.cli(&["mcp", "allow", "count:far"]).ok();
+        let (result, log) = tried();
+        let times = times.load(Ordering::SeqCst);
+        assert_eq!(times > 0, asks, "{allowed:?}: {result}\n{log}");
+        let refused = log.contains(&format!("no connection to 127.0.0.1:{port}"));
+        assert_eq!(refused, !asks, "{allowed:?}: {log}");
     }
 }

@@ -154,6 +154,50 @@ fn a_file_is_made_once_for_its_user_and_without_secrets_where_that_is_wanted() {
     }
 }
 
+/// The user did not type it.
+#[test]
+fn what_the_shell_lines_of_a_command_printed_is_left_out_where_that_is_wanted() {
+    let world = World::new([done()]);
+    world.config(json!({
+        "command": { "look": { "template": "look at !`cat k.txt` and say $ARGUMENTS" } },
+    }));
+    world.file("k.txt", "KEY_IN_A_FILE");
+    world.run(&["--command", "look", "something"]).ok();
+    for form in ["json", "markdown", "opencode"] {
+        let whole = world.cli(&["export", "--format", form]).ok().stdout;
+        assert!(
+            whole.contains("look at KEY_IN_A_FILE and"),
+            "{form}: {whole}"
+        );
+        let redacted = world.cli(&["export", "--redact", "--format", form]);
+        let redacted = redacted.ok().stdout;
+        assert!(
+            redacted.contains("look at [left out] and say something"),
+            "{form}: {redacted}"
+        );
+        assert!(!redacted.contains("KEY_IN_A_FILE"), "{form}: {redacted}");
+    }
+}
+
+/// The prompt of a subagent is stored in two sessions.
+#[test]
+fn what_a_shell_line_printed_is_left_out_of_the_sessions_of_subagents_too() {
+    let world = World::new([done(), done(), done()]);
+    world.config(json!({ "command": {
+        "look": { "template": "look at !`cat k.txt` and say $ARGUMENTS", "subtask": true },
+    } }));
+    world.file("k.txt", "KEY_IN_A_FILE");
+    world.run(&["--command", "look", "something"]).ok();
+    let export = |more: &[&str]| {
+        let all = [&["export", "--children"][..], more].concat();
+        world.cli(&all).ok().stdout
+    };
+    assert_eq!(export(&[]).matches("look at KEY_IN_A_FILE").count(), 3);
+    let redacted = export(&["--redact"]);
+    assert!(!redacted.contains("KEY_IN_A_FILE"), "{redacted}");
+    assert_eq!(redacted.matches("look at [left out] and").count(), 2);
+}
+
 #[test]
 fn a_forged_session_gets_no_rights_and_no_model() {
     let command = json!({ "command": "touch forged", "description": "x" });

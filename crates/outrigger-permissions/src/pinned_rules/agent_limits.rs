@@ -325,6 +325,21 @@ mod tests {
     }
 
     #[test]
+    fn a_bundled_agent_is_no_wider_than_itself() {
+        let folders = [Path::new("/tmp/out")];
+        let settings = ["/home/u/.config/opencode".into()];
+        let places = Places {
+            allowed_folders: &folders,
+            settings_folders: &settings,
+            ..Places::default()
+        };
+        for (name, agent) in agents::all(&[], &rules("ask bash *"), places) {
+            let limits = subagent_limits(&agent.permission, &agent.permission);
+            assert_eq!(limits, [], "{name}");
+        }
+    }
+
+    #[test]
     fn an_address_of_this_machine_is_not_named_by_a_plugin() {
         for (pattern, want) in [
             ("*", false),

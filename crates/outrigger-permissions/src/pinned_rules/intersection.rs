@@ -20,16 +20,10 @@ pub(super) fn is_wider(one: Action, other: Action) -> bool {
 /// pattern cannot express the exact intersection of two rules, the stricter one covers more.
 pub fn narrowing(held: &[Rule], rules: &[Rule]) -> Vec<Rule> {
     let mut added: Vec<Rule> = Vec::new();
-    let lifting: Vec<&Rule> = rules
-        .iter()
-        .filter(|it| lifts(held, it).is_some())
-        .collect();
     for kept in restrictions(held) {
         let (fallback, inside) = inside(&kept, rules);
         let is_lifted = is_wider(fallback, kept.action)
-            || inside
-                .iter()
-                .any(|rule| is_wider(rule.action, kept.action) && lifting.contains(rule));
+            || inside.iter().any(|rule| lifts_this(held, &kept, rule));
         if !is_lifted && !added.iter().any(|it| overlap(it, &kept)) {
             continue;
         }
@@ -67,6 +61,14 @@ fn lifts<'a>(held: &'a [Rule], rule: &Rule) -> Option<&'a Rule> {
         }
     }
     None
+}
+
+/// Returns whether a rule would lift this restriction of a list. What a later rule of the list permits anyway is not lifted.
+fn lifts_this(held: &[Rule], kept: &Rule, rule: &Rule) -> bool {
+    let mut later = held.iter().rev().take_while(|it| *it != kept);
+    is_wider(rule.action, kept.action)
+        && overlap(kept, rule)
+        && later.all(|later| is_wider(rule.action, later.action) || !covers(later, rule))
 }
 
 /// Returns the denies and asks of a list, with their exceptions, in order.
@@ -243,6 +245,9 @@ mod tests {
     use super::super::tests::{draws, rules};
     use super::*;
 
+    /// An exception of a restriction, with restrictions of its own.
+    const EXCEPTION: &str = "deny * *\n allow read *\n ask read *.env\n allow read *.env.example";
+
     #[test]
     fn what_two_lists_permit_both() {
         let defaults =
@@ -260,6 +265,12 @@ mod tests {
                 "",
             ),
             (defaults, "deny * *\n allow grep *", ""),
+            (EXCEPTION, EXCEPTION, ""),
+            (
+                EXCEPTION,
+                "deny * *\n allow read *",
+                "ask read *.env\n allow read *.env.example",
+            ),
             ("allow * *\n deny bash *", "allow * *", "deny bash *"),
             (
                 "allow * *\n ask bash *",

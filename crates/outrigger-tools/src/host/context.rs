@@ -1,6 +1,8 @@
 //! The context of a tool call: its folders, its session, its limits, and its state so far.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -61,7 +63,32 @@ struct Shared {
     waited_ms: AtomicU64,
     kept: Mutex<Vec<PathBuf>>,
     /// Where each path of the call pointed when it was asked about.
-    targets: Mutex<HashMap<PathBuf, PathBuf>>,
+    targets: Mutex<HashMap<PathBuf, Target>>,
+}
+
+/// Where a path pointed when it was asked about.
+#[derive(Debug)]
+struct Target {
+    /// With links followed.
+    real: PathBuf,
+    /// The file that was there; `None` if there was none.
+    file: Option<Identity>,
+}
+
+/// Identity of a file, whatever its name: device and inode.
+type Identity = (u64, u64);
+
+fn identity(file: &Metadata) -> Identity {
+    (file.dev(), file.ino())
+}
+
+impl Target {
+    fn at(real: &Path) -> Self {
+        Self {
+            real: real.to_owned(),
+            file: fs::symlink_metadata(real).ok().as_ref().map(identity),
+        }
+    }
 }
 
 /// The context of a running tool. Cheap to clone.
@@ -246,12 +273,30 @@ impl ToolContext {
         let mut targets = lock(&self.shared.targets);
         let before = targets
             .entry(shown.to_owned())
-            .or_insert_with(|| real.to_owned());
-        if before == real {
+            .or_insert_with(|| Target::at(real));
+        if before.real == real {
             Ok(())
         } else {
             Err(ToolError::failed(format!(
                 "{} leads elsewhere than when it was checked: something changed a link on its way. Try again when that has ended.",
+                shown.display()
+            )))
+        }
+    }
+
+    /// Checks that a file opened for reading is the one that was at this path the first time: another file may have been renamed
+    /// to it while the question was open, and would be shown under a name that was approved for something else.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`].
+    pub(crate) fn is_still(&self, shown: &Path, opened: &Metadata) -> Result<(), ToolError> {
+        let targets = lock(&self.shared.targets);
+        let before = targets.get(shown).and_then(|target| target.file);
+        if before == Some(identity(opened)) {
+            Ok(())
+        } else {
+            Err(ToolError::failed(format!(
+                "{} is another file than when it was checked: something replaced it meanwhile. Try again, so that this one is checked.",
                 shown.display()
             )))
         }

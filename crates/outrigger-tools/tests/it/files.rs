@@ -557,3 +557,34 @@ async fn a_link_that_is_swapped_behind_the_decision_opens_nothing_else() {
         assert_eq!(secret, "plain secret", "{tool}");
     }
 }
+
+/// A file of another name that gets the approved one is another file.
+#[tokio::test]
+async fn a_file_that_is_renamed_to_an_approved_name_is_not_read() {
+    for (approved, other) in [
+        (Some("plain.txt"), "secret.txt"),
+        (None, "secret.txt"),
+        (Some("folder"), "vault"),
+    ] {
+        let room = Room::new();
+        room.file("plain.txt", "plain");
+        room.file("folder/plain.txt", "plain");
+        room.file("secret.txt", "the secret");
+        room.file("vault/the secret", "");
+        let named = room.project().join(approved.unwrap_or("missing.txt"));
+        let aside = approved.map(|_| (named.clone(), room.project().join("aside")));
+        let renames = aside
+            .into_iter()
+            .chain([(room.project().join(other), named.clone())]);
+        *room.host.renames.lock().unwrap() = renames.collect();
+        let (_, said) = room.failure("read", json!({"filePath": named})).await;
+        assert!(
+            said.contains("is another file than when it was checked"),
+            "{approved:?}: {said}"
+        );
+        assert!(!said.contains("the secret"), "{said}");
+        // Asked about anew, it is what has the name now.
+        let output = room.output("read", json!({"filePath": named})).await;
+        assert!(output.output.contains("the secret"), "{}", output.output);
+    }
+}

@@ -33,6 +33,8 @@ pub(crate) struct Host {
     pub(crate) refuse: Mutex<Option<&'static str>>,
     /// A link that is changed once a question was answered.
     pub(crate) swap: Mutex<Option<(PathBuf, PathBuf)>>,
+    /// Renames made once a question was answered.
+    pub(crate) renames: Mutex<Vec<(PathBuf, PathBuf)>>,
     pub(crate) skills: Mutex<Vec<SkillEntry>>,
     pub(crate) todos: Mutex<Vec<Todo>>,
     pub(crate) nearby: Mutex<Vec<NearbyInstruction>>,
@@ -97,6 +99,9 @@ impl ToolHost for Host {
         if let Some((link, to)) = self.swap.lock().unwrap().take() {
             std::fs::remove_file(&link).unwrap();
             std::os::unix::fs::symlink(to, link).unwrap();
+        }
+        for (from, to) in self.renames.lock().unwrap().drain(..) {
+            std::fs::rename(from, to).unwrap();
         }
         self.asks.lock().unwrap().push(ask);
         let slow = self

@@ -72,9 +72,7 @@ fn redact(
     credentials.watch(outrigger_audit::credential_watcher(store));
     drop(credentials.all());
     let redaction = Redaction::new(store.redactor().clone());
-    for stored in sessions {
-        redaction.apply(stored).map_err(ExportError::from)?;
-    }
+    redaction.apply(sessions).map_err(ExportError::from)?;
     Ok(())
 }
 

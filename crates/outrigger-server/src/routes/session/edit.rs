@@ -11,13 +11,15 @@ use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, PartId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, Part};
 use outrigger_protocol::permission::Rule;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::{PluginRule, PromptInput, Session};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::access::author::{Author, By};
+use crate::access::author::By;
 use crate::access::scope::unsandboxed_only;
 use crate::error::{ApiError, JsonResult};
+use crate::routes::session::turn::{Turn, TurnBody};
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
@@ -122,27 +124,25 @@ struct Init {
     message_id: MessageId,
 }
 
-async fn init(
-    State(agent): State<Agent>,
-    Path(id): Path<SessionId>,
-    Author(author): Author,
-    Json(body): Json<Init>,
-) -> JsonResult<bool> {
-    agent.session(&id)?;
-    let prompt = PromptInput {
-        message_id: Some(body.message_id),
-        model: Some(ModelRef {
-            provider_id: body.provider_id,
-            model_id: body.model_id,
-            variant: None,
-        }),
-        provenance: author,
-        ..PromptInput::default()
-    };
-    agent.may_ask(&prompt.provenance, Some(&id), prompt.model.as_ref(), &[])?;
-    let request = TurnRequest::command(&id, "init", "", prompt).from_origin(Origin::Plugin);
-    agent.run(request).await?;
+async fn init(State(agent): State<Agent>, turn: Turn<Init>) -> JsonResult<bool> {
+    agent.run(turn.of(Origin::Plugin)).await?;
     Ok(Json(true))
+}
+
+impl TurnBody for Init {
+    fn turn(self, session: &SessionId, author: Provenance) -> Result<TurnRequest, ApiError> {
+        let prompt = PromptInput {
+            message_id: Some(self.message_id),
+            model: Some(ModelRef {
+                provider_id: self.provider_id,
+                model_id: self.model_id,
+                variant: None,
+            }),
+            provenance: author,
+            ..PromptInput::default()
+        };
+        Ok(TurnRequest::command(session, "init", "", prompt))
+    }
 }
 
 #[derive(Deserialize)]

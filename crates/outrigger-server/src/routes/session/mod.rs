@@ -6,3 +6,4 @@ pub(crate) mod permission;
 pub(crate) mod question;
 pub(crate) mod sessions;
 pub(crate) mod summarize;
+mod turn;

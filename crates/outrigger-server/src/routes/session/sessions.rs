@@ -11,6 +11,7 @@ use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, PartKind};
 use outrigger_protocol::permission::Rule;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::{
     PartInput, PluginRule, PromptInput, Session, SessionModel, SessionStatus, Todo,
 };
@@ -18,10 +19,10 @@ use outrigger_protocol::turn::TurnOutcome;
 use outrigger_store::SessionFilter;
 use serde::Deserialize;
 
-use crate::access::author::{Author, By};
-use crate::access::marks::FromPlugin;
+use crate::access::author::By;
 use crate::access::scope::{Scope, in_scope};
 use crate::error::{ApiError, JsonResult};
+use crate::routes::session::turn::{Turn, TurnBody};
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
@@ -193,26 +194,19 @@ async fn message(
 async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
-    from_plugin: Option<Extension<FromPlugin>>,
-    Author(author): Author,
-    Json(mut prompt): Json<PromptInput>,
+    turn: Turn<PromptInput>,
 ) -> JsonResult<MessageWithParts> {
-    prompt.provenance = author;
-    agent.may_ask(
-        &prompt.provenance,
-        Some(&id),
-        prompt.model.as_ref(),
-        &prompt.parts,
-    )?;
-    let request = TurnRequest::prompt(&id, prompt).from_origin(origin(from_plugin));
-    let outcome = agent.run(request).await?;
+    let outcome = agent.run(turn.attended()).await?;
     last_message(&agent, &id, outcome)
 }
 
-fn origin(from_plugin: Option<Extension<FromPlugin>>) -> Origin {
-    match from_plugin {
-        Some(_) => Origin::Plugin,
-        None => Origin::Client,
+impl TurnBody for PromptInput {
+    fn turn(self, session: &SessionId, author: Provenance) -> Result<TurnRequest, ApiError> {
+        let prompt = Self {
+            provenance: author,
+            ..self
+        };
+        Ok(TurnRequest::prompt(session, prompt))
     }
 }
 
@@ -243,18 +237,9 @@ fn last_message(
 async fn prompt_async(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
-    Author(author): Author,
-    Json(mut prompt): Json<PromptInput>,
+    turn: Turn<PromptInput>,
 ) -> Result<StatusCode, ApiError> {
-    prompt.provenance = author;
-    agent.session(&id)?;
-    agent.may_ask(
-        &prompt.provenance,
-        Some(&id),
-        prompt.model.as_ref(),
-        &prompt.parts,
-    )?;
-    let request = TurnRequest::prompt(&id, prompt).from_origin(Origin::Client);
+    let request = turn.of(Origin::Client);
     request.check_format()?;
     // The turn starts after the response.
     let working = agent.begin_work();
@@ -299,42 +284,36 @@ struct CommandBody {
 async fn command(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
-    from_plugin: Option<Extension<FromPlugin>>,
-    Author(author): Author,
-    Json(body): Json<CommandBody>,
+    turn: Turn<CommandBody>,
 ) -> JsonResult<MessageWithParts> {
-    let (name, arguments) = (body.command, body.arguments);
-    if let Some(part) = body
-        .parts
-        .iter()
-        .find(|part| !matches!(part.kind, PartKind::File(_)))
-    {
-        return Err(ApiError::bad_payload(format!(
-            "only files go with a command, and `{name}` was sent a part of another kind{}; say the rest in `arguments`",
-            part.id
-                .as_ref()
-                .map_or_else(String::new, |id| format!(" (`{id}`)")),
-        )));
-    }
-    let prompt = PromptInput {
-        message_id: body.message_id,
-        parts: body.parts,
-        agent: body.agent,
-        model: body.model.as_deref().and_then(ModelRef::parse),
-        variant: body.variant,
-        provenance: author,
-        ..PromptInput::default()
-    };
-    agent.may_ask(
-        &prompt.provenance,
-        Some(&id),
-        prompt.model.as_ref(),
-        &prompt.parts,
-    )?;
-    let request = TurnRequest::command(&id, &name, &arguments, prompt);
-    let request = request.from_origin(origin(from_plugin));
-    let outcome = agent.run(request).await?;
+    let outcome = agent.run(turn.attended()).await?;
     last_message(&agent, &id, outcome)
+}
+
+impl TurnBody for CommandBody {
+    fn turn(self, session: &SessionId, author: Provenance) -> Result<TurnRequest, ApiError> {
+        let name = self.command;
+        let mut parts = self.parts.iter();
+        if let Some(part) = parts.find(|part| !matches!(part.kind, PartKind::File(_))) {
+            return Err(ApiError::bad_payload(format!(
+                "only files go with a command, and `{name}` was sent a part of another kind{}; say the rest in `arguments`",
+                part.id
+                    .as_ref()
+                    .map_or_else(String::new, |id| format!(" (`{id}`)")),
+            )));
+        }
+        let prompt = PromptInput {
+            message_id: self.message_id,
+            parts: self.parts,
+            agent: self.agent,
+            model: self.model.as_deref().and_then(ModelRef::parse),
+            variant: self.variant,
+            provenance: author,
+            ..PromptInput::default()
+        };
+        let request = TurnRequest::command(session, &name, &self.arguments, prompt);
+        Ok(request)
+    }
 }
 
 /// Does nothing if the session does not exist; OpenCode responds the same.

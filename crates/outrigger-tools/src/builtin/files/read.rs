@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek, SeekFrom};
-use std::path::Path;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -145,8 +146,9 @@ fn show(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> Result<ToolOu
     };
     let fail = |error: io::Error| ToolError::io("read", &at.shown, &error);
     let meta = file.metadata().map_err(fail)?;
+    ctx.is_still(&at.shown, &meta)?;
     if meta.is_dir() {
-        return folder(at, from, limit, ctx).map_err(fail);
+        return folder(at, &file, (from, limit), ctx).map_err(fail);
     }
     let extension = at
         .real
@@ -210,9 +212,16 @@ fn names(ctx: &ToolContext) -> impl Fn(&Path) -> bool + use<'_> {
     move |path| rules.of(path) != Action::Deny && ctx.allowed(path, path).is_ok()
 }
 
-fn folder(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> io::Result<ToolOutput> {
+fn folder(
+    at: &Located,
+    opened: &File,
+    (from, limit): (u64, u64),
+    ctx: &ToolContext,
+) -> io::Result<ToolOutput> {
     let names = names(ctx);
-    let mut entries: Vec<String> = Anchor::hold(&at.real)?
+    let opened = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    let held = Anchor::again(&opened)?;
+    let mut entries: Vec<String> = held
         .entries()?
         .filter_map(Result::ok)
         .filter(|entry| names(&at.real.join(entry.file_name())))
