@@ -14,7 +14,6 @@ use outrigger_protocol::turn::HookPayload;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 use crate::error::JsError;
 use crate::payload::exchange::{Exchange, ExchangeRoot, Ticket};
@@ -234,11 +233,11 @@ impl JsProcess {
             let (method, begun) = match self.mirrored(call) {
                 Some(it) => {
                     let begun = self.differences(call, it, whole, sent);
-                    (host::HOOK_MIRROR, timeout(deadline, begun).await)
+                    (host::HOOK_MIRROR, self.stillness.timeout(deadline, begun).await)
                 }
                 None => {
                     let begun = self.whole(call, sent);
-                    (host::HOOK_RUN, timeout(deadline, begun).await)
+                    (host::HOOK_RUN, self.stillness.timeout(deadline, begun).await)
                 }
             };
             let running =
@@ -415,7 +414,9 @@ impl JsProcess {
                 }
             };
             let waiting = handlers.get(index..).unwrap_or_default();
-            let next = timeout(left, next)
+            let next = self
+                .stillness
+                .timeout(left, next)
                 .await
                 .map_err(|_| self.late(host::HOOK_RUN, deadline, waiting))?;
             left = deadline;

@@ -13,7 +13,7 @@ use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, Initialize, Initialized, PROTOCOL_VERSION, ToolRun, feature, host,
 };
 use outrigger_protocol::tool::ToolOutput;
-use outrigger_sandbox::{Child, Exit, Limits, Policy, Spawner, Spec, Stdio};
+use outrigger_sandbox::{Child, Exit, Limits, Policy, Spawner, Spec, Stdio, Stillness};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -73,6 +73,8 @@ pub struct JsProcess {
     pub(crate) carrier: Carrier,
     // Setting it, or dropping it with the process, kills the process.
     kill: watch::Sender<bool>,
+    /// While it is stopped, no deadline passes.
+    pub(crate) stillness: Stillness,
 }
 
 impl std::fmt::Debug for Peer {
@@ -136,6 +138,7 @@ impl JsProcess {
             hello,
             carrier,
             kill,
+            stillness: options.spawner.stillness().clone(),
         })
     }
 
@@ -409,7 +412,8 @@ impl JsProcess {
         deadline: Duration,
         answer: impl Future<Output = Result<T, JsError>>,
     ) -> Result<T, JsError> {
-        timeout(deadline, answer).await.unwrap_or_else(|_| {
+        let answered = self.stillness.timeout(deadline, answer).await;
+        answered.unwrap_or_else(|_| {
             Err(JsError::CallTimeout {
                 method,
                 ms: millis(deadline),

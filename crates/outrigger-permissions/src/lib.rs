@@ -20,6 +20,7 @@ mod error;
 pub mod folder_trust;
 pub mod helper_sandbox;
 pub mod home_files;
+pub mod line_files;
 pub mod pinned_rules;
 pub mod project_programs;
 pub mod questions;

@@ -44,4 +44,5 @@ pub use spawn::sandbox_overrides::{SandboxOverride, SandboxOverrides};
 pub use spawn::scoped_network::ScopedNetwork;
 pub use spawn::spawner::{BaseFn, Forbids, ProcessStart, Spawner, StartFn, hide_host};
 pub use spawn::spec::{Limits, Spec, Stdio};
+pub use spawn::standstill::{Standstill, Stillness};
 pub use spawn::terminal::{Size, Terminal};

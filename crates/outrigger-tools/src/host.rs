@@ -19,7 +19,7 @@ use outrigger_protocol::permission::Action;
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::Policy;
+use outrigger_sandbox::{Policy, Standstill};
 use serde_json::Value;
 
 pub use self::cancel::CancelFlag;
@@ -50,8 +50,13 @@ pub struct PermissionAsk {
 }
 
 /// What a command may do outside its sandbox if the user lets it run there; paths that rules deny stay masked.
-#[derive(Clone, Debug)]
-pub struct Outside(pub Option<Policy>);
+#[derive(Debug)]
+pub struct Outside {
+    /// Its sandbox; `None` allows everything.
+    pub policy: Option<Policy>,
+    /// Every other process is stopped until the command has ended and this is dropped: none of them can change what it runs.
+    pub standstill: Standstill,
+}
 
 /// The rules about reading files: allow, ask, or deny.
 pub type ReadRules = Box<dyn DecideRead>;

@@ -232,7 +232,8 @@ impl AgentState {
         let open = (question.ask.clone(), alone);
         let asker = question.asker;
         asker.reported().await;
-        match self.ask_user(request, open, asker.rules, answering).await {
+        let asked = self.ask_user(request, open, asker.rules, answering, None);
+        match asked.await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => Err(Refusal::User(
                 text + &question.how_to_allow(ungranted.as_deref()),
             )),

@@ -60,7 +60,7 @@ pub(crate) fn kill_group(pid: u32) {
 }
 
 /// Sends a signal to exactly this process: the pidfd pins it, then its start time is compared.
-fn signal(target: &Stat, signal: Signal) {
+pub(crate) fn signal(target: &Stat, signal: Signal) {
     let Some(pid) = raw(target.pid) else { return };
     if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty())
         && procfs::start_time(target.pid) == Some(target.start)

@@ -100,6 +100,10 @@ impl Child {
         connect().map_err(|source| SandboxError::Watch { pid, source })
     }
 
+    pub(crate) fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
     /// Returns the process id, which is also the id of its process group.
     #[must_use]
     pub fn pid(&self) -> u32 {

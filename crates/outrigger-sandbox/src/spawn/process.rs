@@ -176,7 +176,7 @@ impl Process {
         !matches!(ended, Ok(None))
     }
 
-    fn root(&self) -> tree::Root {
+    pub(crate) fn root(&self) -> tree::Root {
         tree::Root {
             pid: self.pid,
             // If there is any answer, it is an unreaped child of ours, alive or not.

@@ -24,6 +24,7 @@ use crate::spawn::sandbox_overrides::SandboxOverrides;
 use crate::spawn::scoped_network::ScopedNetwork;
 use crate::spawn::setup;
 use crate::spawn::spec::Spec;
+use crate::spawn::standstill::{Standstill, Stillness};
 use start::{find, start};
 
 /// A handle to the spawning thread; cheap to clone. All handles of a host share one thread, which never ends: the parent-death signal of
@@ -36,6 +37,7 @@ pub struct Spawner {
     sandbox: Option<DefaultSandbox>,
     network: Option<Arc<ScopedNetwork>>,
     forbids: Option<Arc<dyn Forbids>>,
+    stillness: Stillness,
 }
 
 /// The machine's policy of forbidden files and programs. It applies whenever a file is opened or a program is started. Results are the
@@ -127,6 +129,7 @@ impl Spawner {
             sandbox: None,
             network: None,
             forbids: None,
+            stillness: Stillness::default(),
         })
     }
 
@@ -228,6 +231,22 @@ impl Spawner {
         self
     }
 
+    /// Stops every process that this handle and its clones have started, and keeps back what they are to start, until the result is
+    /// dropped; [`Spec::goes_on`] is exempt. `None` if that cannot be relied on: one of them cannot be stopped, or could wake itself, since
+    /// the kernel has no filter of system calls.
+    pub async fn stand_still(&self) -> Option<Standstill> {
+        if !self.has_filters() {
+            return None;
+        }
+        self.stillness.begin().await
+    }
+
+    /// Returns whether its processes are stopped, to wait for their end.
+    #[must_use]
+    pub fn stillness(&self) -> &Stillness {
+        &self.stillness
+    }
+
     /// Call it when this process ends in order and everything it started has ended.
     pub fn end(&self) {
         if let Some(ledger) = &self.ledger {
@@ -312,6 +331,11 @@ impl Spawner {
         let end = Instant::now() + WALK_TIMEOUT;
         let what = spec.label_or_name();
         spec.name_places();
+        let goes_on = spec.goes_on;
+        let _starts = match goes_on {
+            true => None,
+            false => Some(self.stillness.starts().await),
+        };
         let (started, hidden) = loop {
             let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
             let hidden = match watched.map(|policy| policy.kept.covers().hide.clone()) {
@@ -331,6 +355,9 @@ impl Spawner {
             }
         };
         let mut child = Child::from_started(started)?;
+        if !goes_on {
+            self.stillness.includes(child.process());
+        }
         if let Some(lease) = &lease {
             lease.belongs_to(child.pid());
         }

@@ -62,6 +62,8 @@ pub struct Spec {
     pub no_new_privs: bool,
     /// A description of the process for the ledger and the log; if empty, the program's file name is used.
     pub label: String,
+    /// It is started while the others are stopped ([`crate::Spawner::stand_still`]), and not stopped with them: the user's own, and ours.
+    pub goes_on: bool,
 }
 
 /// Omits the values of the environment: they contain keys, and this may end up in a log (invariant 10).
@@ -99,6 +101,7 @@ impl Spec {
             limits: Limits::default(),
             no_new_privs: true,
             label: String::new(),
+            goes_on: false,
         }
     }
 
@@ -224,6 +227,13 @@ impl Spec {
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
+        self
+    }
+
+    /// Starts it while other processes are stopped, and does not stop it with them ([`Spec::goes_on`]).
+    #[must_use]
+    pub fn goes_on(mut self) -> Self {
+        self.goes_on = true;
         self
     }
 

@@ -16,6 +16,7 @@ mod moved;
 mod namespace;
 mod no_views;
 mod reserved;
+mod standstill;
 mod start;
 mod terminal;
 mod unprivileged;

@@ -271,14 +271,17 @@ impl Tool for Bash {
             let (mut running, exit) = run(start.clone(), timeout, ctx).await?;
             let printed = running.printed();
             if let Some(why) = outside::reason(start.policy.as_ref(), exit, &printed) {
-                let Some(Outside(policy)) = ctx.host.outside(command, why, &printed).await? else {
+                let outside = ctx.host.outside(command, why, &printed).await?;
+                let Some(Outside { policy, standstill }) = outside else {
                     running.note(format!(
                         "The sandbox of commands may be the reason: {why}. Work within it, or ask the user to run the command."
                     ));
                     return Ok(running.output(command, exit, timeout, ctx));
                 };
                 start.policy = policy;
-                let (mut again, exit) = run(start, timeout, ctx).await?;
+                let ran = run(start.goes_on(), timeout, ctx).await;
+                drop(standstill);
+                let (mut again, exit) = ran?;
                 again.note(format!(
                     "The command failed in its sandbox ({why}); the user let it run once more outside of it, which this is the output of."
                 ));

@@ -1,9 +1,6 @@
 //! Actions that only the user can allow: rerunning a command outside its sandbox after it failed there, and answering an MCP
 //! server with the model.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use outrigger_protocol::permission::{Action, PermissionRequest};
@@ -14,91 +11,58 @@ use serde_json::{Value, json};
 use super::Asker;
 use crate::permission::answering::Answering;
 use crate::permission::audit::Decided;
-use crate::state::{AgentState, ProjectContext};
+use crate::state::AgentState;
+use outrigger_permissions::line_files;
 use outrigger_permissions::questions::Firmness;
+use outrigger_sandbox::Standstill;
 use outrigger_session_state::ids;
 
 /// Maximum number of times that a question about one command is repeated because its files keep changing.
 const MAX_QUESTIONS: usize = 3;
-/// Note for a command line whose files cannot be watched.
-const UNSEEN: &str = "it names more files than are looked at, and something else may change them while you are asked; ";
 /// Permission for a command that runs outside its sandbox.
 const OUTSIDE: &str = "sandbox";
 /// Permission for an answer of the model to an MCP server.
 const SAMPLING: &str = "mcp_sampling";
 
-/// Returns what of a file no other process can put back: its inode and the time of its last change, by its own name and by what a link
-/// leads to, and those of the folders on the way. One that is exchanged back and forth has the same content at each look.
-fn identity(file: &Path, project: &Path) -> String {
-    let way = file.ancestors().skip(1);
-    let way = way.take_while(|it| it.starts_with(project) && *it != project);
-    let links = [file].into_iter().chain(way).map(fs::symlink_metadata);
-    let all = links.chain([fs::metadata(file)]).flatten();
-    let stamps = all.map(|it| {
-        format!(
-            "{}:{}:{}.{}",
-            it.dev(),
-            it.ino(),
-            it.ctime(),
-            it.ctime_nsec()
-        )
-    });
-    stamps.collect::<Vec<_>>().join(",")
-}
-
-/// Returns a file that changed or that only one of the lists contains.
-fn first_changed(before: &[String], now: &[String]) -> String {
-    let of_now = now.iter().filter(|it| !before.contains(it));
-    let of_before = before.iter().filter(|it| !now.contains(it));
-    let first = of_now.chain(of_before).next();
-    let file = first.and_then(|it| it.rsplit_once(' ')).map(|it| it.0);
-    file.unwrap_or("a file that it runs").to_owned()
-}
-
 impl AgentState {
     /// Asks whether a command that failed in its sandbox may run once more outside it. The approval applies to the project files
     /// that the command names as they are while the question is open: another command or a plugin may replace them before the
-    /// answer. If a file changes, the question is asked again and says so.
+    /// answer. If a file changes, the question is asked again and says so. From the answer on, before plugins are told of it, every
+    /// other process stands still until the result is dropped. It is not asked where that is not possible, or where the line names
+    /// more files than are looked at.
     pub(crate) async fn ask_person_outside(
         self: &Arc<Self>,
         asker: &Asker<'_>,
         command: &str,
         why: &str,
         printed: &str,
-    ) -> bool {
-        let mut shown = self.project.files_of_line(command).await;
-        let mut changed: Option<String> = None;
+    ) -> Option<Standstill> {
+        let (project, home) = (&self.project.location.directory, &self.project.folders.home);
+        let mut shown = line_files::of(command, project, home).await?;
+        let mut again = String::new();
         for _ in 0..MAX_QUESTIONS {
-            let again = match (changed.take(), &shown) {
-                (Some(file), _) => {
-                    format!("{file} was changed by something else while you were asked; ")
-                }
-                (None, None) => UNSEEN.to_owned(),
-                (None, Some(_)) => String::new(),
-            };
             let metadata = json!({
                 "command": command,
                 "reason": format!(
                     "{again}it failed in the sandbox of commands ({why}); what it starts may have been changed by that; \
-                     run it once more, outside of the sandbox?"
+                     run it once more, outside of the sandbox? Plugins and other commands stand still meanwhile"
                 ),
                 "output": printed,
             });
-            if !self.ask_person(asker, (OUTSIDE, command), metadata).await {
-                return false;
+            let mut standstill = None;
+            let asked = self.ask_person(asker, (OUTSIDE, command), metadata, Some(&mut standstill));
+            if !asked.await {
+                return None;
             }
-            let now = self.project.files_of_line(command).await;
+            let now = line_files::of(command, project, home).await?;
             if now == shown {
-                return true;
+                return standstill;
             }
-            let (before, after) = (shown.as_deref(), now.as_deref());
-            changed = Some(first_changed(
-                before.unwrap_or_default(),
-                after.unwrap_or_default(),
-            ));
+            let file = line_files::first_changed(&shown, &now);
+            again = format!("{file} was changed by something else while you were asked; ");
             shown = now;
         }
-        false
+        None
     }
 
     /// Asks whether the session's model may answer an MCP server.
@@ -113,7 +77,7 @@ impl AgentState {
             "system": request.system,
             "messages": request.messages,
         });
-        self.ask_person(asker, (SAMPLING, &request.server), metadata)
+        self.ask_person(asker, (SAMPLING, &request.server), metadata, None)
             .await
     }
 
@@ -124,6 +88,7 @@ impl AgentState {
         asker: &Asker<'_>,
         (permission, pattern): (&str, &str),
         metadata: Value,
+        standstill: Option<&mut Option<Standstill>>,
     ) -> bool {
         let denied = self
             .permissions
@@ -154,7 +119,8 @@ impl AgentState {
             ..PermissionAsk::default()
         };
         asker.reported().await;
-        let answer = self.ask_user(request, (asked, true), asker.rules, Answering::Ask);
+        let open = (asked, true);
+        let answer = self.ask_user(request, open, asker.rules, Answering::Ask, standstill);
         let answer = answer.await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
         let mut causes = asker.causes.clone();
@@ -171,24 +137,5 @@ impl AgentState {
             causes,
         });
         answer.is_ok()
-    }
-}
-
-impl ProjectContext {
-    /// Returns the project files that a command line names, each as its name, a blank, and a digest of its content with its
-    /// [`identity`]. `None`: more files than are checked.
-    async fn files_of_line(&self, command: &str) -> Option<Vec<String>> {
-        let entry = json!({ "command": ["sh", "-c", command] });
-        let (project, home) = (self.location.directory.clone(), self.folders.home.clone());
-        let look = move || {
-            let files = outrigger_config::files_run_by(&entry, &project, &home)?;
-            let files = files.into_iter().map(|file| {
-                let path = file.rsplit_once(' ').map_or(file.as_str(), |it| it.0);
-                let identity = identity(&project.join(path), &project);
-                format!("{file},{identity}")
-            });
-            Some(files.collect())
-        };
-        tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 }

@@ -7,6 +7,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+use outrigger_sandbox::Standstill;
 use outrigger_tools::PermissionAsk;
 use tokio::sync::oneshot;
 
@@ -17,12 +18,14 @@ use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::questions::{Answered, OpenQuestion};
 
 impl AgentState {
+    /// `standstill`: other processes stand still from the answer on if it allows, before anybody is told of it.
     pub(super) async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
         (ask, alone): (PermissionAsk, bool),
         rules: &[&[Rule]],
         answering: Answering,
+        standstill: Option<&mut Option<Standstill>>,
     ) -> Result<Allowed, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
@@ -51,6 +54,9 @@ impl AgentState {
                 answered.unwrap_or((Reply::Reject, None, Actor::User))
             }
         };
+        if let (Some(standstill), true) = (standstill, reply != Reply::Reject) {
+            *standstill = self.processes.spawner.stand_still().await;
+        }
         open.request = None;
         lock(&self.permissions.questions.open).remove(&request.id);
         let event = replied(&request, reply, by.clone());

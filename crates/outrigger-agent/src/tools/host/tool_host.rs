@@ -83,7 +83,12 @@ impl ToolHost for CallHost {
                 causes: &causes,
                 reports: Some(&self.sender),
             };
+            let changes_files = ask.permission == "edit";
             let answer = self.state.decide(&asker, ask).await;
+            if changes_files {
+                // A command that the user let run outside of its sandbox reads them.
+                self.state.processes.spawner.stillness().over().await;
+            }
             for actor in answer.iter().flat_map(|it| &it.by) {
                 self.caused_by(actor.clone(), Deed::Answered, None);
             }
@@ -180,7 +185,7 @@ impl ToolHost for CallHost {
         printed: &'a str,
     ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
         Box::pin(async move {
-            if !self.state.may_leave_sandbox() {
+            if !self.state.may_leave_sandbox() || !self.state.processes.spawner.has_filters() {
                 return Ok(None);
             }
             let own = self.stored_rules().map_err(ToolError::failed)?;
@@ -188,9 +193,9 @@ impl ToolHost for CallHost {
             let rules: [&[Rule]; 2] = [&self.agent.permission, &own];
             let asker = self.asker(&rules, &causes);
             let asked = self.state.ask_person_outside(&asker, command, why, printed);
-            if !asked.await {
+            let Some(standstill) = asked.await else {
                 return Ok(None);
-            }
+            };
             let rules = [self.agent.permission.clone(), own].concat();
             let confined = self.state.confine_outside(&self.session_id, rules);
             let policy = confined.await.map_err(|error| {
@@ -199,7 +204,7 @@ impl ToolHost for CallHost {
                     error.hint()
                 ))
             })?;
-            Ok(Some(Outside(policy)))
+            Ok(Some(Outside { policy, standstill }))
         })
     }
 

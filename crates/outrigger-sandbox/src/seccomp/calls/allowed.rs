@@ -1,6 +1,9 @@
 //! The system calls available in a sandbox: those used by ordinary programs, compilers, git, shells, Python, Bun, Node and browsers. All
 //! others, including those of newer kernels, fail with `ENOSYS`, as on an older kernel. Calls on this list that would bypass the rules are
 //! refused by their own rule with `EPERM`.
+//!
+//! `timer_create` and `mq_notify` are missing: with them a stopped process would have the kernel wake it ([`crate::Standstill`]). Programs
+//! fall back to `alarm` and `setitimer`.
 
 use libc::c_long;
 use seccompiler::sock_filter;
@@ -226,7 +229,6 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_gettimeofday,
     libc::SYS_getitimer,
     libc::SYS_setitimer,
-    libc::SYS_timer_create,
     libc::SYS_timer_settime,
     libc::SYS_timer_gettime,
     libc::SYS_timer_getoverrun,
@@ -267,7 +269,6 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_mq_unlink,
     libc::SYS_mq_timedsend,
     libc::SYS_mq_timedreceive,
-    libc::SYS_mq_notify,
     libc::SYS_mq_getsetattr,
     // The machine.
     libc::SYS_uname,

@@ -34,6 +34,11 @@ const SIGNALS: [libc::c_long; 5] = [
     libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_pidfd_open,
 ];
+/// Calls that have the kernel send a signal of the caller's choice later, with the argument and value that say so: `F_SETSIG`, and
+/// `PR_SET_PDEATHSIG` with [`CONTINUE`]. By them a stopped process would wake itself ([`crate::Standstill`]).
+const WAKES: [(libc::c_long, u8, u64); 2] = [(libc::SYS_fcntl, 1, 10), (libc::SYS_prctl, 0, 1)];
+/// `SIGCONT`.
+const CONTINUE: u64 = 18;
 /// All processes.
 const EVERYBODY: u64 = u32::MAX as u64;
 
@@ -64,5 +69,17 @@ pub(super) fn rules(host: Option<u32>) -> Result<Rules, BackendError> {
     rules.entry(libc::SYS_prlimit64).or_default().push(tag);
     let old = SeccompRule::new(vec![is(0, Op::Eq, TAG)?])?;
     rules.insert(libc::SYS_setrlimit, vec![old]);
+    for (call, argument, value) in WAKES {
+        let told = is(argument, Op::Eq, value)?;
+        let signal = is(argument + 1, Op::Eq, CONTINUE)?;
+        let of_signal = match call {
+            libc::SYS_prctl => vec![told, signal],
+            _ => vec![told],
+        };
+        rules
+            .entry(call)
+            .or_default()
+            .push(SeccompRule::new(of_signal)?);
+    }
     Ok(rules)
 }

@@ -1,0 +1,74 @@
+//! While processes stand still, nothing that was started goes on, and nothing new starts.
+
+use std::fs;
+use std::time::Duration;
+
+use outrigger_sandbox::Policy;
+
+use super::{PLENTY, eventually, sh, spawner, text};
+
+#[tokio::test]
+async fn nothing_goes_on_and_nothing_starts_until_it_is_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, other) = (dir.path().join("grows"), dir.path().join("started"));
+    let spawner = spawner();
+    // Also what is left by its parent, in a session of its own.
+    let loops = format!(
+        "(while :; do echo x >> {0}; done) & setsid sh -c 'while :; do echo x >> {0}; done' & wait",
+        file.display()
+    );
+    let _writer = spawner.spawn(sh(&loops)).await.unwrap();
+    let size = || fs::metadata(&file).map_or(0, |it| it.len());
+    eventually("it writes", || size() > 100).await;
+
+    let standstill = spawner.stand_still().await.unwrap();
+    let before = size();
+    let mut late = std::pin::pin!(spawner.spawn(sh(&format!("touch {}", other.display()))));
+    let mut users = spawner.spawn(sh("sleep 0.3").goes_on()).await.unwrap();
+    tokio::select! {
+        biased;
+        _ = &mut late => panic!("it was started"),
+        ended = users.wait() => assert!(ended.unwrap().success()),
+    }
+    assert_eq!((size(), other.exists()), (before, false));
+
+    drop(standstill);
+    let _late = late.await.unwrap();
+    eventually("it goes on", || size() > before && other.exists()).await;
+}
+
+#[tokio::test]
+async fn a_deadline_does_not_pass_meanwhile() {
+    let (spawner, limit) = (spawner(), Duration::from_millis(5));
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let standstill = spawner.stand_still().await.unwrap();
+    let stillness = spawner.stillness().clone();
+    let waits = tokio::spawn(async move { stillness.timeout(limit, receiver).await });
+    tokio::time::sleep(20 * limit).await;
+    sender.send(()).unwrap();
+    assert!(waits.await.unwrap().is_ok());
+    drop(standstill);
+    let never = std::future::pending::<()>();
+    assert!(spawner.stillness().timeout(limit, never).await.is_err());
+}
+
+/// A stopped process goes on when `SIGCONT` reaches it, which the kernel would send at a time or an event of its choice.
+#[tokio::test]
+async fn no_process_in_a_sandbox_can_have_the_kernel_wake_it() {
+    let script = r#"
+import ctypes, errno, fcntl, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+name = lambda failed: errno.errorcode[ctypes.get_errno()] if failed else "done"
+event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
+print("timer", name(libc.timer_create(1, event, ctypes.byref(ctypes.c_void_p())) != 0))
+print("death", name(libc.prctl(1, signal.SIGCONT) != 0), name(libc.prctl(1, signal.SIGTERM) != 0))
+try: print("file", fcntl.fcntl(0, 10, signal.SIGCONT))
+except OSError as error: print("file", errno.errorcode[error.errno])
+"#;
+    let mut spec = outrigger_sandbox::Spec::new("python3")
+        .args(["-c", script])
+        .var("PATH", "/usr/local/bin:/usr/bin:/bin");
+    spec.policy = Some(Policy::open());
+    let printed = tokio::time::timeout(PLENTY, text(spec)).await.unwrap();
+    assert_eq!(printed, "timer ENOSYS\ndeath EPERM done\nfile EPERM\n");
+}
