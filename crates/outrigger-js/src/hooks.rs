@@ -233,11 +233,17 @@ impl JsProcess {
             let (method, begun) = match self.mirrored(call) {
                 Some(it) => {
                     let begun = self.differences(call, it, whole, sent);
-                    (host::HOOK_MIRROR, self.stillness.timeout(deadline, begun).await)
+                    (
+                        host::HOOK_MIRROR,
+                        self.stillness.timeout(deadline, begun).await,
+                    )
                 }
                 None => {
                     let begun = self.whole(call, sent);
-                    (host::HOOK_RUN, self.stillness.timeout(deadline, begun).await)
+                    (
+                        host::HOOK_RUN,
+                        self.stillness.timeout(deadline, begun).await,
+                    )
                 }
             };
             let running =

@@ -16,6 +16,8 @@ pub enum ApprovalReason {
     Ungranted(UngrantedAction),
     /// A tool would change files that make something run later: only the user can approve, or a rule that names them.
     RunsLater(Vec<RunsLater>),
+    /// A command line may run commands that nobody has read, and a rule denies some: only the user can approve.
+    Unread,
 }
 
 /// An action of a plugin on the user's behalf, with the missing grant.
@@ -52,7 +54,7 @@ impl ApprovalReason {
     pub fn named(&self) -> Vec<String> {
         match self {
             Self::RunsLater(files) => files.iter().map(|it| it.pattern.clone()).collect(),
-            Self::Hook(_) | Self::Ungranted(_) => Vec::new(),
+            Self::Hook(_) | Self::Ungranted(_) | Self::Unread => Vec::new(),
         }
     }
 
@@ -66,6 +68,10 @@ impl ApprovalReason {
             Self::RunsLater(files) => {
                 let files: Vec<String> = files.iter().map(RunsLater::why).collect();
                 files.join("; ")
+            }
+            Self::Unread => {
+                "a rule denies some commands, and not all that this line may run could be read"
+                    .to_owned()
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Finds commands in a line that the strict reader does not support, well enough to match them against a deny rule. It
 //! knows most of the grammar and none of its corner cases.
 
+mod ansi;
 mod word;
 
 use crate::strict::{MAX_DEPTH, wrapped};
-use crate::variables::assigned;
+use crate::variables::{assigned, is_name};
 use crate::wrappers::{self, Inner};
 use crate::{Command, File, UNKNOWN, Word};
 
@@ -13,40 +14,107 @@ const NESTED: usize = 32;
 /// Maximum number of commands of one line; deny rules are not matched against further ones.
 const MAX_COMMANDS: usize = 1000;
 
-/// Returns the commands found, in the order in which they start, including those that wrappers start.
-pub(crate) fn read(source: &str) -> Vec<Command> {
-    let mut found = Vec::new();
-    collect(source, 0, &mut found);
+/// Builtins after which a name may run something else than a program of that name, or that run what their options name.
+const REDEFINE: &[&str] = &[
+    "alias",
+    "bind",
+    "enable",
+    "fc",
+    "hash",
+    "mapfile",
+    "readarray",
+];
+/// Words before a command that `time` and `coproc` start; the shell's grammar begins anew there.
+const BEFORE: &[&str] = &[
+    "if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "coproc", "-p", "--",
+];
+
+/// What the reader found in a line.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// The commands, in the order in which they start, including those that wrappers start.
+    pub(crate) commands: Vec<Command>,
+    /// There may be more: an error, a limit, or a program whose name is not known.
+    pub(crate) missed: bool,
+}
+
+/// Returns the commands found.
+pub(crate) fn read(source: &str) -> Found {
+    let mut found = Found::default();
+    found.collect(source, 0);
     found
 }
 
-fn collect(source: &str, depth: usize, all: &mut Vec<Command>) {
-    let mut reader = Reader::new(source, 0);
-    // What was found before an error is used.
-    let _ = reader.list(None);
-    let mut found = reader.found;
-    found.sort_by_key(|(at, _)| *at);
-    for (_, command) in found {
-        unfold(command, depth, all);
+impl Found {
+    fn collect(&mut self, source: &str, depth: usize) {
+        let mut reader = Reader::new(source, 0);
+        // What was found before an error is used.
+        self.missed |= reader.list(None).is_none();
+        let mut found = reader.found;
+        found.sort_by_key(|(at, _)| *at);
+        for (_, command) in found {
+            self.unfold(command, depth);
+        }
+    }
+
+    fn unfold(&mut self, command: Command, depth: usize) {
+        if self.commands.len() >= MAX_COMMANDS || depth > MAX_DEPTH {
+            self.missed = true;
+            return;
+        }
+        let program = command.words.first();
+        self.missed |= program.is_some_and(|it| !is_named(it))
+            || command.program().is_some_and(|it| REDEFINE.contains(&it));
+        let anew = begun_anew(&command.words);
+        let inner = match anew.is_empty() {
+            true => wrappers::unfold(&command.words),
+            false => Ok(Vec::new()),
+        };
+        self.missed |= inner.is_err();
+        let evaluated = evaluated(&command.words);
+        self.commands.push(command);
+        for words in anew {
+            self.unfold(wrapped(words), depth + 1);
+        }
+        for inner in inner.unwrap_or_default() {
+            match inner {
+                Inner::Line(line) => self.collect(&line, depth + 1),
+                Inner::Words(words) | Inner::Anywhere(words) => {
+                    self.unfold(wrapped(words), depth + 1);
+                }
+            }
+        }
+        if let Some(line) = evaluated {
+            self.collect(&line, depth + 1);
+        }
     }
 }
 
-fn unfold(command: Command, depth: usize, all: &mut Vec<Command>) {
-    if all.len() >= MAX_COMMANDS || depth > MAX_DEPTH {
-        return;
-    }
-    let inner = wrappers::unfold(&command.words).unwrap_or_default();
-    let evaluated = evaluated(&command.words);
-    all.push(command);
-    for inner in inner {
-        match inner {
-            Inner::Line(line) => collect(&line, depth + 1, all),
-            Inner::Words(words) | Inner::Anywhere(words) => unfold(wrapped(words), depth + 1, all),
-        }
-    }
-    if let Some(line) = evaluated {
-        collect(&line, depth + 1, all);
-    }
+/// Returns whether a word names one program: nothing in it is expanded.
+fn is_named(program: &Word) -> bool {
+    let is_plain = !program.raw.contains(['{', '*', '?']) && !program.raw.starts_with('~');
+    program.known().is_some() && (is_plain || program.raw.starts_with(['\'', '"']))
+}
+
+/// Returns the commands that the keywords `time` and `coproc` start, without what stands before them. The first word after `coproc` may
+/// be a name.
+fn begun_anew(words: &[Word]) -> Vec<Vec<Word>> {
+    let Some((first, rest)) = words.split_first() else {
+        return Vec::new();
+    };
+    let starts: &[usize] = match first.raw.as_str() {
+        "time" => &[0],
+        "coproc" => &[0, 1],
+        _ => return Vec::new(),
+    };
+    let starts = starts.iter().filter_map(|start| rest.get(*start..));
+    let stripped = starts.map(|words| {
+        let is_before =
+            |it: &&Word| BEFORE.contains(&it.raw.as_str()) || assigned(&it.raw).is_some();
+        let before = words.iter().take_while(is_before).count();
+        words.get(before..).unwrap_or_default().to_vec()
+    });
+    stripped.filter(|words| !words.is_empty()).collect()
 }
 
 /// Returns the line given to `eval` and `trap`, or any other whose words form one.
@@ -57,9 +125,16 @@ fn evaluated(words: &[Word]) -> Option<String> {
             let values: Vec<&str> = arguments.iter().map(|word| word.value.as_str()).collect();
             Some(values.join(" "))
         }
-        "trap" => arguments.first()?.known().map(str::to_owned),
+        "trap" => arguments.first().map(|it| it.value.clone()),
         _ => None,
     }
+}
+
+/// Returns whether a text assigns an element of an array: `NAME[…]=`.
+fn assigns_element(text: &str) -> bool {
+    let parts = text.split_once('[').zip(text.split_once("]"));
+    let is_assigned = |after: &str| after.starts_with('=') || after.starts_with("+=");
+    parts.is_some_and(|((name, _), (_, after))| is_name(name) && is_assigned(after))
 }
 
 struct Reader<'a> {
@@ -216,13 +291,12 @@ impl<'a> Reader<'a> {
                     return Some(());
                 }
                 "for" | "select" | "function" | "[[" => open.taken = Some(CommandKind::Silent),
-                raw if assigned(raw).is_some() => {
+                raw if assigned(raw).is_some() || assigns_element(raw) => {
                     begin(open, start);
-                    if self.starts("(") {
-                        self.at += 1;
-                        return self.scan(")");
-                    }
-                    return Some(());
+                    return match self.starts("(") {
+                        true => self.array(),
+                        false => Some(()),
+                    };
                 }
                 _ => open.taken = Some(CommandKind::Command),
             }
@@ -244,6 +318,27 @@ impl<'a> Reader<'a> {
         begin(open, start);
         open.simple.words.push(word);
         Some(())
+    }
+
+    // Reads `(a b c)` after `NAME=`.
+    fn array(&mut self) -> Option<()> {
+        self.at += 1;
+        loop {
+            match self.peek()? {
+                b')' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b' ' | b'\t' | b'\n' => self.at += 1,
+                _ => {
+                    let before = self.at;
+                    self.word()?;
+                    if self.at == before {
+                        return None;
+                    }
+                }
+            }
+        }
     }
 
     // Reads `a|b)` of a case arm, if there is another arm.

@@ -31,6 +31,9 @@ pub struct Line {
     pub commands: Vec<Command>,
     /// The reason why the line may run something else.
     pub doubt: Option<Doubt>,
+    /// It may run commands that are not in the list at all: the lenient reader did not reach the end, met a limit, or found a program whose
+    /// name is not known.
+    pub missed: bool,
 }
 
 /// A simple command.
@@ -116,11 +119,17 @@ pub fn read(line: &str) -> Line {
         Ok(commands) => Line {
             commands,
             doubt: None,
+            missed: false,
         },
-        Err(doubt) => Line {
-            commands: lenient::read(line),
-            doubt: Some(doubt),
-        },
+        Err(doubt) => {
+            let found = lenient::read(line);
+            Line {
+                commands: found.commands,
+                // The lenient reader takes carriage returns for blanks.
+                missed: found.missed || doubt == Doubt::Control,
+                doubt: Some(doubt),
+            }
+        }
     }
 }
 

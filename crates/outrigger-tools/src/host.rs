@@ -38,6 +38,8 @@ pub struct PermissionAsk {
     /// Other spellings of the commands, and commands that may be among them, in which `\0` represents unknown text: a rule about
     /// specific commands that denies or asks about one of these applies, too.
     pub spellings: Vec<String>,
+    /// The command line may run commands that [`Self::spellings`] do not contain: where a rule denies some, only the user allows it.
+    pub unread: bool,
     /// The reason, if it is unclear what the command line runs: then only a pattern for everything allows it.
     pub unclear: Option<String>,
     /// For display.

@@ -178,7 +178,9 @@ impl AgentState {
         } else {
             self.wider_rules_of(asker, &ask)
         };
+        let may_pass = !is_allowed && ask_rules::may_pass_a_deny(&ask, &layers);
         let question = Question {
+            unread: may_pass.then_some(ApprovalReason::Unread),
             asker,
             ask,
             patterns,

@@ -7,6 +7,11 @@ use crate::support::*;
 
 /// Runs the lines as calls of one step; `FILE` in each stands for a file that it creates. Returns the lines whose file exists.
 fn made<'a>(lines: &[&'a str], rules: Value) -> Vec<&'a str> {
+    made_with(&["do it"], lines, rules)
+}
+
+/// Like [`made`], with these arguments of `outrigger run`.
+fn made_with<'a>(arguments: &[&str], lines: &[&'a str], rules: Value) -> Vec<&'a str> {
     let file = |at: usize| format!("made-{at}");
     let calls = lines.iter().enumerate().map(|(at, line)| {
         let command = line.replace("FILE", &file(at));
@@ -14,7 +19,7 @@ fn made<'a>(lines: &[&'a str], rules: Value) -> Vec<&'a str> {
     });
     let world = World::new([turn(calls.collect::<Vec<_>>()), done()]);
     world.config(json!({ "permission": { "bash": rules } }));
-    world.run(&["do it"]);
+    world.run(arguments);
     let made = lines.iter().enumerate();
     let made: Vec<&str> = made
         .filter(|(at, _)| world.path(&file(*at)).exists())
@@ -67,6 +72,37 @@ fn a_denied_word_is_not_run_however_it_is_spelled() {
         "env A=b sh -c 'echo \"$A\" > FILE'",
     ];
     assert_eq!(made(&others, rules), others);
+}
+
+/// Row 1366 of docs/bypass.md: `--auto` answers for the user, who would be asked about what was not read.
+#[test]
+fn a_denied_word_is_not_run_unread_with_auto() {
+    let (many, nested) = (":; ".repeat(1200), "$(".repeat(40));
+    let lines = [
+        format!("[[ 1 ]]; {many}touch FILE"),
+        format!("echo {nested}touch FILE{}", ")".repeat(40)),
+        "$'touch' FILE".to_owned(),
+        "$'\\x74ouch' FILE".to_owned(),
+        "time -p touch FILE".to_owned(),
+        "coproc touch FILE; wait".to_owned(),
+        "a[0]=(1) x; touch FILE".to_owned(),
+        "shopt -s extglob\n: !(a|b); touch FILE".to_owned(),
+        "x=touch; $x FILE".to_owned(),
+        "for i in FILE; do echo > $i; done".to_owned(),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let rules = json!({ "*": "allow", "touch *": "deny" });
+    let got = made_with(&["--auto", "do it"], &lines, rules);
+    // It was read.
+    assert_eq!(got, lines[lines.len() - 1..]);
+    // Without a rule that denies, they all run.
+    let unread = ["$'touch' FILE", "x=touch; $x FILE"];
+    let got = made_with(
+        &["--auto", "do it"],
+        &unread,
+        json!({ "*": "allow", "touch *": "ask" }),
+    );
+    assert_eq!(got, unread);
 }
 
 #[test]

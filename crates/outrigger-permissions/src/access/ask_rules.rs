@@ -1,6 +1,6 @@
 //! Rules for a command line beyond its patterns: for each spelling of what it runs, and for uncertain ones.
 
-use outrigger_kernel::permission::{evaluate, evaluate_unclear, restricts};
+use outrigger_kernel::permission::{evaluate, evaluate_unclear, matches, restricts};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_tools::PermissionAsk;
 
@@ -23,6 +23,17 @@ pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
         .chain(spelled)
         .chain(named)
         .max_by_key(|action| strictness(*action))
+}
+
+/// Returns whether the question is about a line with commands that nobody has read, while a rule denies some: one of these could be among
+/// them. Rules before one for everything do not count.
+#[must_use]
+pub fn may_pass_a_deny(ask: &PermissionAsk, layers: &[&[Rule]]) -> bool {
+    let rules = layers.iter().rev().flat_map(|layer| layer.iter().rev());
+    let mut about = rules.filter(|rule| matches(&rule.permission, &ask.permission));
+    let is_everything = |rule: &Rule| rule.pattern.bytes().all(|b| b == b'*');
+    let first = about.find(|rule| rule.action == Action::Deny || is_everything(rule));
+    ask.unread && first.is_some_and(|rule| rule.action == Action::Deny)
 }
 
 /// Like [`by_spelling`], after the user answered "always": that answers the question, and lifts no deny.
@@ -163,6 +174,18 @@ mod tests {
                 (by_denied, by_listed, ALLOW),
                 "{line:?}: {ask:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_nobody_read_may_pass_a_rule_that_denies() {
+        let denied = rules(&[("*", ALLOW), ("touch *", DENY)]);
+        let lifted = rules(&[("touch *", DENY), ("*", ALLOW)]);
+        let asks = rules(&[("*", ALLOW), ("touch *", ASK)]);
+        for (line, want) in [("$x y", true), ("[[ 1 ]]; ls", false), ("ls", false)] {
+            let ask = outrigger_tools::ask_for_line(line);
+            let got = [&denied, &lifted, &asks].map(|it| may_pass_a_deny(&ask, &[it]));
+            assert_eq!(got, [want, false, false], "{line}");
         }
     }
 

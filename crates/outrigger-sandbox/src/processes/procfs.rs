@@ -35,7 +35,9 @@ pub fn start_time(pid: u32) -> Option<u64> {
 
 /// Returns whether any thread of a process is neither stopped nor ended: the first one may have ended before the others.
 pub(crate) fn goes_on(pid: u32) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten();
     tasks.flatten().any(|task| {
         let text = fs::read(task.path().join("stat")).unwrap_or_default();
         let stat = parse(pid, &String::from_utf8_lossy(&text));

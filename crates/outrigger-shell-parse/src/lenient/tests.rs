@@ -1,7 +1,8 @@
 use super::*;
 
 fn texts(source: &str) -> Vec<String> {
-    read(source).into_iter().map(|it| it.text).collect()
+    let found = read(source).commands.into_iter();
+    found.map(|it| it.text).collect()
 }
 
 #[test]
@@ -102,5 +103,57 @@ fn what_is_nested_deep_is_read_as_far_as_is_bounded() {
         let found = texts(&source);
         assert_eq!(found[0], "touch x", "{unit}");
         assert!(found.len() < 40, "{unit}: {}", found.len());
+    }
+}
+
+/// Row 1366 of docs/bypass.md: what the reader does not get through to says so, and what it reads is what bash reads.
+#[test]
+fn a_line_that_is_not_read_to_its_end_says_so() {
+    let spelled = |source: &str| {
+        let found = read(source);
+        let spellings = found.commands.iter().flat_map(Command::spellings);
+        (spellings.collect::<Vec<_>>(), found.missed)
+    };
+    let (many, nested) = (":; ".repeat(1200), "$(".repeat(40));
+    for line in [
+        format!("[[ 1 ]]; {many}touch x"),
+        format!("echo {nested}touch x{}", ")".repeat(40)),
+        "[[ 1 ]] || : ) ; touch x".to_owned(),
+        "esac; touch x".to_owned(),
+        "shopt -s extglob\n: !(a|b); touch x".to_owned(),
+        "$x y".to_owned(),
+        "to{u,}ch x".to_owned(),
+        "/bin/t?uch x".to_owned(),
+        "env $x y".to_owned(),
+        "strace touch x; [[ 1 ]]".to_owned(),
+        "echo touch x | sh; [[ 1 ]]".to_owned(),
+        "eval $x; [[ 1 ]]".to_owned(),
+        "trap $x EXIT".to_owned(),
+        "alias a=touch; a x".to_owned(),
+        "coproc NAME (touch x)".to_owned(),
+    ] {
+        assert!(spelled(&line).1, "{}", line.get(..30).unwrap_or(&line));
+    }
+    for line in [
+        "$'touch' x",
+        "$'\\x74\\157\\u0075ch' x",
+        "$\"touch\" x",
+        "time -p touch x",
+        "time { touch x; }",
+        "time A=1 touch x",
+        "coproc touch x; wait",
+        "coproc NAME { touch x; }",
+        "a[0]=(1) x; touch x",
+        "a[$i]+=1; touch x",
+        "a=(')' \"$(ls)\"); touch x",
+        "echo \"$'\"; touch x; echo \"'\"",
+        "for f in *; do [ -f \"$f\" ] && touch x; done",
+    ] {
+        let (spellings, missed) = spelled(line);
+        assert!(
+            spellings.contains(&"touch x".to_owned()),
+            "{line}: {spellings:?}"
+        );
+        assert!(!missed, "{line}");
     }
 }

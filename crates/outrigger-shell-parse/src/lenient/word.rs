@@ -1,6 +1,6 @@
 //! Words: quotes, variables and substitutions.
 
-use super::{NESTED, Reader};
+use super::{NESTED, Reader, ansi};
 use crate::{UNKNOWN, Word};
 
 impl Reader<'_> {
@@ -26,6 +26,7 @@ impl Reader<'_> {
                     }
                     self.at += 1 + next.len_utf8();
                 }
+                b'$' if self.starts("$'") => self.ansi_quoted(&mut value)?,
                 b'$' | b'`' => {
                     let from = self.at;
                     self.dollar()?;
@@ -44,6 +45,9 @@ impl Reader<'_> {
             }
         }
         let raw = self.src.get(start..self.at)?.to_owned();
+        if raw == "[" {
+            value = raw.clone();
+        }
         Some(Word { raw, value })
     }
 
@@ -64,6 +68,11 @@ impl Reader<'_> {
                     value.push(next);
                     self.at += 1 + next.len_utf8();
                 }
+                // A quote means nothing here.
+                '$' if self.starts("$'") => {
+                    value.push(c);
+                    self.at += 1;
+                }
                 '$' | '`' => {
                     let from = self.at;
                     self.dollar()?;
@@ -76,6 +85,14 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    // Reads `$'…'`.
+    fn ansi_quoted(&mut self, value: &mut String) -> Option<()> {
+        let inner = self.src.get(self.at + 2..)?;
+        let length = ansi::decode(inner, value)?;
+        self.at += length + 2;
+        Some(())
     }
 
     // Reads `$name`, `${…}`, `$(…)`, `$((…))`, `$'…'` or a back-quoted command.
@@ -113,15 +130,7 @@ impl Reader<'_> {
             return self.scan("}");
         }
         if self.starts("$'") {
-            let inner = self.src.get(self.at + 2..)?;
-            let mut escaped = false;
-            let end = inner.bytes().position(|b| {
-                let ends = b == b'\'' && !escaped;
-                escaped = b == b'\\' && !escaped;
-                ends
-            })?;
-            self.at += end + 3;
-            return Some(());
+            return self.ansi_quoted(&mut String::new());
         }
         self.at += 1;
         let name = self

@@ -49,6 +49,7 @@ impl PermissionAsk {
         self.always = literal(&line).into_iter().collect();
         self.patterns = vec![line];
         self.unclear = Some(format!("the syntax of {}", shell.display()));
+        self.unread = true;
         self
     }
 
@@ -72,6 +73,7 @@ impl PermissionAsk {
                 push(&mut self.spellings, spelling);
             }
             self.unclear = self.unclear.or(ask.unclear);
+            self.unread |= ask.unread;
         }
         self
     }
@@ -82,6 +84,7 @@ pub(crate) fn ask_for(line: &str, read: &Line, place: &LineFolders<'_>) -> Permi
     let mut ask = PermissionAsk {
         permission: "bash".to_owned(),
         metadata: json!({"command": line}),
+        unread: read.missed,
         ..PermissionAsk::default()
     };
     let mut unclear = read.doubt.as_ref().map(ToString::to_string);

@@ -19,6 +19,8 @@ pub(super) struct Question<'a> {
     pub(super) patterns: Vec<String>,
     /// Set if a changed file makes something run later.
     pub(super) later: Option<ApprovalReason>,
+    /// Set if the line may run commands that a rule denies.
+    pub(super) unread: Option<ApprovalReason>,
     /// A user rule asks, not the default.
     pub(super) by_rule: bool,
     /// Hash of the MCP tool's current definition.
@@ -34,7 +36,7 @@ impl Question<'_> {
     pub(super) fn requires_approval(&self) -> Option<&ApprovalReason> {
         match self.asker.requires_approval {
             Some(ApprovalReason::Ungranted(_)) => self.asker.requires_approval,
-            other => self.later.as_ref().or(other),
+            other => self.later.as_ref().or(self.unread.as_ref()).or(other),
         }
     }
 
@@ -65,19 +67,24 @@ impl Question<'_> {
     /// Returns who may answer, if that is restricted.
     pub(super) fn firmness(&self) -> Option<Firmness> {
         match self.requires_approval() {
-            Some(ApprovalReason::Ungranted(_)) => Some(Firmness::Person),
+            Some(ApprovalReason::Ungranted(_) | ApprovalReason::Unread) => Some(Firmness::Person),
             Some(ApprovalReason::RunsLater(_)) => Some(Firmness::Startup),
             Some(ApprovalReason::Hook(_)) => Some(Firmness::Asked),
             None => self.by_rule.then_some(Firmness::Asked),
         }
     }
 
-    /// Returns who answers. `--auto` approves the model's calls, but not a plugin's, nor files that run later.
+    /// Returns who answers. `--auto` approves the model's calls, but not a plugin's, nor files that run later, nor lines that may pass a
+    /// rule that denies.
     pub(super) fn answering(&self, answering: Answering) -> Answering {
         match answering {
-            Answering::Allow if self.lacking().is_some() || self.is_alone() => Answering::Refuse,
+            Answering::Allow if self.needs_the_user() => Answering::Refuse,
             answering => answering,
         }
+    }
+
+    fn needs_the_user(&self) -> bool {
+        self.lacking().is_some() || self.is_alone() || self.unread.is_some()
     }
 
     /// Returns the question as clients and plugins see it.
@@ -119,6 +126,7 @@ impl Question<'_> {
                 self.reasons(),
                 startup::rule(&self.files_that_run_later())
             ),
+            None if self.unread.is_some() => format!(" ({}.)", self.reasons()),
             None if is_local => {
                 " (It is an address of this machine or its network, which a rule under `permission.webfetch` in \
                  opencode.json allows by name: \"http://localhost:3000/*\": \"allow\".)"
@@ -141,7 +149,11 @@ impl Question<'_> {
 
     /// Returns why the user is asked regardless of the rules.
     fn reasons(&self) -> String {
-        let reasons = [self.asker.requires_approval, self.later.as_ref()];
+        let reasons = [
+            self.asker.requires_approval,
+            self.later.as_ref(),
+            self.unread.as_ref(),
+        ];
         let reasons = reasons.into_iter().flatten().map(ApprovalReason::shown);
         let changed = self.is_changed.then(|| TOOL_CHANGED.to_owned());
         let wider = self.wider.iter().map(|it| it.why.clone());
