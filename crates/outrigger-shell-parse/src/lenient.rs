@@ -66,9 +66,10 @@ impl Found {
         self.missed |= program.is_some_and(|it| !is_named(it))
             || command.program().is_some_and(|it| REDEFINE.contains(&it));
         let anew = begun_anew(&command.words);
-        let inner = match anew.is_empty() {
-            true => wrappers::unfold(&command.words),
-            false => Ok(Vec::new()),
+        let inner = if anew.is_empty() {
+            wrappers::unfold(&command.words)
+        } else {
+            Ok(Vec::new())
         };
         self.missed |= inner.is_err();
         let evaluated = evaluated(&command.words);
@@ -293,9 +294,10 @@ impl<'a> Reader<'a> {
                 "for" | "select" | "function" | "[[" => open.taken = Some(CommandKind::Silent),
                 raw if assigned(raw).is_some() || assigns_element(raw) => {
                     begin(open, start);
-                    return match self.starts("(") {
-                        true => self.array(),
-                        false => Some(()),
+                    return if self.starts("(") {
+                        self.array()
+                    } else {
+                        Some(())
                     };
                 }
                 _ => open.taken = Some(CommandKind::Command),

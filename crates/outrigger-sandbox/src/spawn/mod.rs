@@ -13,5 +13,4 @@ pub(crate) mod scoped_network;
 pub(crate) mod setup;
 pub(crate) mod spawner;
 pub(crate) mod spec;
-pub(crate) mod standstill;
 pub(crate) mod terminal;

@@ -17,6 +17,8 @@ use crate::namespaces::support;
 use crate::policy::Policy;
 use crate::policy::level::{self, Level};
 use crate::processes::ledger::Ledger;
+use crate::processes::own;
+use crate::processes::standstill::{Standstill, Stillness};
 use crate::seccomp::calls;
 use crate::seccomp::connects;
 use crate::spawn::child::{Child, Started};
@@ -24,7 +26,6 @@ use crate::spawn::sandbox_overrides::SandboxOverrides;
 use crate::spawn::scoped_network::ScopedNetwork;
 use crate::spawn::setup;
 use crate::spawn::spec::Spec;
-use crate::spawn::standstill::{Standstill, Stillness};
 use start::{find, start};
 
 /// A handle to the spawning thread; cheap to clone. All handles of a host share one thread, which never ends: the parent-death signal of
@@ -332,10 +333,7 @@ impl Spawner {
         let what = spec.label_or_name();
         spec.name_places();
         let goes_on = spec.goes_on;
-        let _starts = match goes_on {
-            true => None,
-            false => Some(self.stillness.starts().await),
-        };
+        let _starts = self.stillness.starts(goes_on).await;
         let (started, hidden) = loop {
             let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
             let hidden = match watched.map(|policy| policy.kept.covers().hide.clone()) {
@@ -355,9 +353,7 @@ impl Spawner {
             }
         };
         let mut child = Child::from_started(started)?;
-        if !goes_on {
-            self.stillness.includes(child.process());
-        }
+        self.stillness.includes(&child, goes_on);
         if let Some(lease) = &lease {
             lease.belongs_to(child.pid());
         }
@@ -403,7 +399,7 @@ impl Spawner {
 /// Starts the thread that forks.
 fn start_thread() -> Result<mpsc::Sender<Job>, SandboxError> {
     setup::reserve_channel_fd();
-    restore_child_signal();
+    own::restore_child_signal();
     let (jobs, receiver) = mpsc::channel::<Job>();
     thread::Builder::new()
         .name("spawner".into())
@@ -489,31 +485,5 @@ impl DefaultSandbox {
             });
         }
         Ok(policy)
-    }
-}
-
-/// Keeps other processes of this user from inspecting the host: its memory, environment and open files contain keys, and `/proc` must stay
-/// readable in a sandbox (Bun does not start without it). It also prevents core dumps and debuggers.
-pub fn hide_host() {
-    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        tracing::warn!(%error, "other processes of this user can look into this one");
-    }
-}
-
-/// A host that was itself started with SIGCHLD ignored would lose its children's exit codes: the kernel reaps them.
-#[expect(
-    unsafe_code,
-    reason = "reading and setting a signal's disposition has no safe wrapper"
-)]
-fn restore_child_signal() {
-    // SAFETY: a null new action only reads into a local, for which zero is a valid value; SIG_DFL runs no handler.
-    unsafe {
-        let mut now: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut now) == 0
-            && now.sa_sigaction == libc::SIG_IGN
-        {
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        }
     }
 }

@@ -27,7 +27,7 @@ const SAMPLING: &str = "mcp_sampling";
 impl AgentState {
     /// Asks whether a command that failed in its sandbox may run once more outside it. The approval applies to the project files
     /// that the command names as they are while the question is open: another command or a plugin may replace them before the
-    /// answer. If a file changes, the question is asked again and says so. From the answer on, before plugins are told of it, every
+    /// answer. If a file changes, the question is asked again and says so. From the answer on, before plugins are notified, every
     /// other process stands still until the result is dropped. It is not asked where that is not possible, or where the line names
     /// more files than are looked at.
     pub(crate) async fn ask_person_outside(

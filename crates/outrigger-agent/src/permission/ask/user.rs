@@ -18,7 +18,7 @@ use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::questions::{Answered, OpenQuestion};
 
 impl AgentState {
-    /// `standstill`: other processes stand still from the answer on if it allows, before anybody is told of it.
+    /// `standstill`: other processes stand still from the answer on if it allows, before anybody is notified.
     pub(super) async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,

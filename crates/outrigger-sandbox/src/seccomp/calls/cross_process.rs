@@ -70,11 +70,11 @@ pub(super) fn rules(host: Option<u32>) -> Result<Rules, BackendError> {
     let old = SeccompRule::new(vec![is(0, Op::Eq, TAG)?])?;
     rules.insert(libc::SYS_setrlimit, vec![old]);
     for (call, argument, value) in WAKES {
-        let told = is(argument, Op::Eq, value)?;
+        let named = is(argument, Op::Eq, value)?;
         let signal = is(argument + 1, Op::Eq, CONTINUE)?;
         let of_signal = match call {
-            libc::SYS_prctl => vec![told, signal],
-            _ => vec![told],
+            libc::SYS_prctl => vec![named, signal],
+            _ => vec![named],
         };
         rules
             .entry(call)

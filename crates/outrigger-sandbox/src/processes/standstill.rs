@@ -18,6 +18,7 @@ use tokio::time::error::Elapsed;
 
 use crate::processes::procfs::{self, Stat};
 use crate::processes::{tag, tree};
+use crate::spawn::child::Child;
 use crate::spawn::process::Process;
 
 /// How often processes are looked for that still go on, and the pause between two looks: one may be in the kernel for a moment.
@@ -59,16 +60,22 @@ impl fmt::Debug for Standstill {
 }
 
 impl Stillness {
-    /// Waits until processes may be started; none are stopped while the guard is held.
-    pub(crate) async fn starts(&self) -> OwnedRwLockReadGuard<()> {
-        Arc::clone(&self.0.gate).read_owned().await
+    /// Waits until processes may be started, unless one goes on whatever happens; none are stopped while the guard is held.
+    pub(crate) async fn starts(&self, goes_on: bool) -> Option<OwnedRwLockReadGuard<()>> {
+        if goes_on {
+            return None;
+        }
+        Some(Arc::clone(&self.0.gate).read_owned().await)
     }
 
-    /// Adds a process that is stopped with the others.
-    pub(crate) fn includes(&self, process: &Arc<Process>) {
+    /// Adds a process that is stopped with the others, unless it goes on.
+    pub(crate) fn includes(&self, child: &Child, goes_on: bool) {
+        if goes_on {
+            return;
+        }
         let mut running = lock(&self.0.running);
         running.retain(|it| it.strong_count() > 0);
-        running.push(Arc::downgrade(process));
+        running.push(Arc::downgrade(child.process()));
     }
 
     /// Waits until they go on.
