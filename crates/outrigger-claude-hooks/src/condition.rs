@@ -126,6 +126,10 @@ fn is_path(pattern: &str, path: &Path, call: &Call<'_>) -> bool {
     } else {
         (call.cwd.to_owned(), pattern.to_owned())
     };
+    // One that cannot be used may mean anything, so the command is called.
+    if outrigger_files::check_pattern(&line).is_err() {
+        return true;
+    }
     let mut lines = GitignoreBuilder::new(&root);
     let Some(matcher) = lines
         .add_line(None, &line)

@@ -125,7 +125,7 @@ impl Drop for Transcripts {
     fn drop(&mut self) {
         let written = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = written.folder.take() {
-            let _ = fs::remove_dir_all(folder.path);
+            let _ = outrigger_files::remove_tree(&folder.path);
         }
     }
 }
@@ -218,7 +218,7 @@ fn sweep(base: &Path) {
         let is_ours = held.metadata().is_ok_and(|it| it.uid() == own);
         if is_ours
             && held.try_lock().is_ok()
-            && let Err(error) = fs::remove_dir_all(&path)
+            && let Err(error) = outrigger_files::remove_tree(&path)
         {
             tracing::warn!("[hooks] cannot remove {}: {error}", path.display());
         }

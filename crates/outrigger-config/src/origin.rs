@@ -51,15 +51,63 @@ pub(crate) struct Position {
 impl Position {
     /// Returns the position of a byte offset. An offset beyond the end is the end.
     pub(crate) fn at(text: &str, offset: usize) -> Self {
-        let before = text.get(..offset).unwrap_or(text);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+        Lines::of(text).at(offset)
+    }
+}
+
+/// Finds many positions in one text, each in a constant time: files of strangers have many values, also on one line.
+pub(crate) struct Lines<'a> {
+    text: &'a str,
+    /// Where lines start.
+    starts: Vec<usize>,
+    /// The number of characters before each block of the text.
+    blocks: Vec<usize>,
+}
+
+const BLOCK: usize = 1024;
+
+impl<'a> Lines<'a> {
+    /// Reads a text once.
+    pub(crate) fn of(text: &'a str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1));
+        let mut count = 0;
+        let blocks = text.as_bytes().chunks(BLOCK).map(|block| {
+            let before = count;
+            count += characters(block);
+            before
+        });
         Self {
+            text,
+            starts: starts.collect(),
+            blocks: blocks.collect(),
+        }
+    }
+
+    /// Returns the position of a byte offset. An offset beyond the end is the end.
+    pub(crate) fn at(&self, offset: usize) -> Position {
+        let within = self.text.is_char_boundary(offset);
+        let offset = if within { offset } else { self.text.len() };
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts.get(line.saturating_sub(1)).copied();
+        let column = self.before(offset) - self.before(start.unwrap_or_default()) + 1;
+        Position {
             line: u32::try_from(line).unwrap_or(u32::MAX),
             column: u32::try_from(column).unwrap_or(u32::MAX),
         }
     }
+
+    /// Returns the number of characters before an offset.
+    fn before(&self, offset: usize) -> usize {
+        let block = (offset / BLOCK).min(self.blocks.len().saturating_sub(1));
+        let rest = self.text.as_bytes().get(block * BLOCK..offset);
+        self.blocks.get(block).copied().unwrap_or_default() + rest.map_or(0, characters)
+    }
+}
+
+/// Counts the characters that start in a part of a text.
+fn characters(part: &[u8]) -> usize {
+    part.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
 /// Positions of values by JSON pointer.
@@ -153,6 +201,26 @@ mod tests {
                 "{text:?} {offset}"
             );
         }
+    }
+
+    #[test]
+    fn positions_are_the_same_in_a_long_line() {
+        let text = format!("x\n{}\n\nz", "\u{e4}b".repeat(2000));
+        let lines = Lines::of(&text);
+        for (offset, _) in text.char_indices().step_by(7) {
+            let before = &text[..offset];
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap().chars().count() + 1;
+            let found = lines.at(offset);
+            assert_eq!(
+                (found.line as usize, found.column as usize),
+                (line, column),
+                "{offset}"
+            );
+        }
+        let empty = Position { line: 1, column: 1 };
+        assert_eq!(Lines::of("").at(0), empty);
+        assert_eq!(Lines::of("").at(9), empty);
     }
 
     #[test]

@@ -1,12 +1,16 @@
-//! Reads whole files within limits, and replaces them.
+//! Reads whole files within limits, replaces them, removes folders however deep, and limits patterns of names.
 //!
 //! A name in a project does not show what is behind it. A pipe has no end and may have no writer, opening a device may
 //! have an effect, and a sparse file of 3 GiB costs nothing to create. So a file is checked before it is opened, opened
 //! without blocking, checked again, and read up to its limit.
 
+mod pattern;
+mod remove;
 mod replace;
 pub mod sync;
 
+pub use pattern::{MAX_BRACES, MAX_PATTERN, PatternError, check_pattern};
+pub use remove::remove_tree;
 pub use replace::{Lock, Readers, lock, refuse_link, replace, replace_unlinked};
 
 use std::fs::{File, Metadata, OpenOptions};

@@ -76,7 +76,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if let Some(folder) = self.0.get()
-            && let Err(error) = fs::remove_dir_all(folder)
+            && let Err(error) = outrigger_files::remove_tree(folder)
         {
             tracing::debug!("{} is not removed: {error}", folder.display());
         }

@@ -15,6 +15,7 @@ use outrigger_kernel::hooks::{
 use outrigger_protocol::manifest::{
     Allow, DeadlineClass, EventDecl, Manifest, PointDecl, ProviderEntry,
 };
+use outrigger_schema::cost::Cost;
 use serde_json::Value;
 
 /// Limit of different points that may be declared while the program runs. Each is kept until exit, once, however often its
@@ -54,17 +55,26 @@ pub struct Declarations {
     pub providers: Vec<ProviderEntry>,
 }
 
+/// Maximum nesting of a schema when its references are followed: events are checked on any thread, in a small stack.
+const MAX_LEVELS: usize = 100;
+
 /// A compiled schema. References to other documents are refused: nothing is fetched.
 #[derive(Clone, Debug)]
-pub struct Schema(Arc<Validator>);
+pub struct Schema(Arc<(Validator, Cost)>);
 
 impl Schema {
     fn new(schema: Option<&Value>) -> Result<Option<Self>, String> {
         let Some(schema) = schema else {
             return Ok(None);
         };
+        let cost = Cost::new(schema)?;
+        if cost.levels() > MAX_LEVELS {
+            return Err(format!(
+                "its references lead through more than {MAX_LEVELS} levels"
+            ));
+        }
         let compiled = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
-        Ok(Some(Self(Arc::new(compiled))))
+        Ok(Some(Self(Arc::new((compiled, cost)))))
     }
 
     /// Holds a value against it.
@@ -72,7 +82,13 @@ impl Schema {
     /// # Errors
     /// Where it does not fit, and why.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        match self.0.iter_errors(value).next() {
+        let (validator, cost) = &*self.0;
+        if cost.of(value)? > MAX_LEVELS {
+            return Err(format!(
+                "it is nested more than {MAX_LEVELS} levels of its schema deep"
+            ));
+        }
+        match validator.iter_errors(value).next() {
             None => Ok(()),
             Some(error) => {
                 let place = error.instance_path().to_string();

@@ -200,7 +200,7 @@ impl Staging {
             message: error.to_string(),
         };
         if path.exists() {
-            fs::remove_dir_all(&path).map_err(failed)?;
+            outrigger_files::remove_tree(&path).map_err(failed)?;
         }
         fs::create_dir_all(&path).map_err(failed)?;
         fs::write(path.join("package.json"), "{\n  \"private\": true\n}\n").map_err(failed)?;
@@ -221,7 +221,7 @@ impl Staging {
             fs::create_dir_all(folder).map_err(failed)?;
         }
         if place.exists() {
-            fs::remove_dir_all(place).map_err(failed)?;
+            outrigger_files::remove_tree(place).map_err(failed)?;
         }
         fs::rename(&self.path, place).map_err(failed)?;
         self.moved = true;
@@ -233,7 +233,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if !self.moved {
             // The next installation removes what cannot be removed now.
-            let _ = fs::remove_dir_all(&self.path);
+            let _ = outrigger_files::remove_tree(&self.path);
         }
     }
 }

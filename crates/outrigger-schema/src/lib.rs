@@ -23,6 +23,7 @@
 //! ```
 
 mod check;
+pub mod cost;
 mod example;
 pub mod json;
 mod notation;

@@ -16,6 +16,9 @@ use ignore::{DirEntry, Match, WalkBuilder};
 use outrigger_files::SETTINGS;
 use outrigger_files::sync::{read, write};
 
+/// Maximum number of patterns in a list. Each path is matched against all of them.
+const MAX_LINES: usize = 10_000;
+
 /// Returns a walk below `root` that includes hidden files and excludes `.git` and ignored files.
 pub(crate) fn walk(root: &Path) -> WalkBuilder {
     let rules = Rules::above(root);
@@ -183,9 +186,25 @@ fn add(builder: &mut GitignoreBuilder, list: &Path) -> bool {
         }
     };
     let text = String::from_utf8_lossy(&text);
-    for line in text.trim_start_matches('\u{feff}').lines() {
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    let (mut usable, mut refused) = (0, 0);
+    for line in lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+        if usable == MAX_LINES || outrigger_files::check_pattern(line).is_err() {
+            refused += 1;
+            continue;
+        }
+        usable += 1;
         // Returns the error of a line, if any.
         drop(builder.add_line(Some(list.to_owned()), line));
+    }
+    if refused > 0 {
+        tracing::warn!(
+            "[search] {refused} lines of {} are not used: at most {MAX_LINES} are, of at most {} bytes, with braces nested at \
+             most {} deep",
+            list.display(),
+            outrigger_files::MAX_PATTERN,
+            outrigger_files::MAX_BRACES,
+        );
     }
     true
 }
@@ -272,6 +291,21 @@ mod tests {
         for folder in ["sub", "sub/deep", "sub/inner", "sub/nested", "linked"] {
             below(root.join(folder));
         }
+    }
+
+    #[test]
+    fn lines_that_would_overflow_the_stack_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let nested = format!("{}a{}", "{".repeat(100_000), "}".repeat(100_000));
+        let list = format!("{nested}\nleft-out\n");
+        make(
+            dir.path(),
+            &[(".gitignore", &list), ("left-out", ""), ("a", "")],
+        );
+        assert_eq!(found(&walk(dir.path()), dir.path()), [".gitignore", "a"]);
+        let many = "x\n".repeat(MAX_LINES) + "kept\n";
+        make(dir.path(), &[(".gitignore", &many), ("kept", "")]);
+        assert!(found(&walk(dir.path()), dir.path()).contains(&"kept".to_owned()));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{Draft, ValidationError, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use outrigger_schema::cost::Cost;
 use serde_json::Value;
 
 // More of them do not help a model and cost tokens.
@@ -16,15 +17,45 @@ struct Compiled {
     /// For a bundled tool: compiled on first use. Most are not used in a run, and compiling them all slows down the start.
     bundled: Option<Value>,
     validator: OnceLock<Result<Validator, String>>,
+    /// For another's tool: bounds the checks.
+    cost: Option<Cost>,
+}
+
+/// Steps that an expression may go back in a text.
+const MAX_BACKTRACKS: usize = 50_000;
+/// Nesting of a schema that the stack of any thread has room for, and the stack that has room for the deepest one.
+const FLAT: usize = 100;
+const DEEP_STACK: usize = 256 << 20;
+
+/// Runs something recursive that gets `levels` deep where there is room for it.
+fn with_stack<T: Send>(levels: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    if levels <= FLAT {
+        return Ok(work());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(DEEP_STACK);
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .map_err(|e| e.to_string())?;
+        thread
+            .join()
+            .map_err(|_| "the check of the schema failed".to_owned())
+    })
 }
 
 impl Compiled {
-    /// Compiles it at once. References to other documents are refused: nothing is fetched.
+    /// Compiles it at once. References to other documents are refused: nothing is fetched. A schema that would be too
+    /// large when its references are followed is refused.
     fn now(schema: &Value) -> Result<Self, String> {
-        let validator = jsonschema::validator_for(schema).map_err(|e| e.to_string())?;
+        let cost = Cost::new(schema)?;
+        let patterns = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS);
+        let options = jsonschema::options().with_pattern_options(patterns);
+        let compile = || options.build(schema).map_err(|e| e.to_string());
+        let validator = with_stack(cost.levels(), compile)??;
         Ok(Self {
             bundled: None,
             validator: OnceLock::from(Ok(validator)),
+            cost: Some(cost),
         })
     }
 
@@ -33,7 +64,21 @@ impl Compiled {
         Self {
             bundled: Some(schema.clone()),
             validator: OnceLock::new(),
+            cost: None,
         }
+    }
+
+    /// Returns the first things that are wrong with a value.
+    fn errors(&self, value: &Value) -> Result<Vec<String>, String> {
+        let levels = match &self.cost {
+            Some(cost) => cost.of(value)?,
+            None => 0,
+        };
+        let validator = self.get()?;
+        with_stack(levels, || {
+            let errors = validator.iter_errors(value).take(MAX_ERRORS);
+            errors.map(|error| describe(&error, value)).collect()
+        })
     }
 
     fn get(&self) -> Result<&Validator, String> {
@@ -70,13 +115,7 @@ impl Schema {
                 quote(input)
             ));
         }
-        let errors: Vec<String> = self
-            .0
-            .get()?
-            .iter_errors(input)
-            .take(MAX_ERRORS)
-            .map(|error| describe(&error, input))
-            .collect();
+        let errors = self.0.errors(input)?;
         if errors.is_empty() {
             return Ok(());
         }
@@ -126,8 +165,7 @@ impl OutputSchema {
 
     /// Like [`Self::check`], for an answer that is not text.
     pub(crate) fn check_value(&self, value: &Value) -> Result<(), String> {
-        let errors = self.schema.get()?.iter_errors(value).take(MAX_ERRORS);
-        let errors: Vec<String> = errors.map(|error| describe(&error, value)).collect();
+        let errors = self.schema.errors(value)?;
         if errors.is_empty() {
             return Ok(());
         }
@@ -291,6 +329,39 @@ mod tests {
         assert!(long.len() < 400, "{long}");
         let many = complaint(schema, json!({"a": vec![1; 50]}));
         assert_eq!(many.matches("Expected string").count(), MAX_ERRORS);
+    }
+
+    /// Without limits the first takes 2^45 steps, and the others overflow the stack.
+    #[test]
+    fn schemas_of_strangers_are_bounded() {
+        let chain = |count: usize, def: &dyn Fn(Value) -> Value| {
+            let mut defs = serde_json::Map::new();
+            for n in 0..count {
+                let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+                defs.insert(format!("d{n}"), def(next));
+            }
+            defs.insert(format!("d{count}"), json!({"type": "string"}));
+            json!({"$defs": defs, "properties": {"a": {"$ref": "#/$defs/d0"}}})
+        };
+        let input = json!({"a": "x"});
+        let bomb = chain(45, &|next| json!({"allOf": [next, next]}));
+        let reason = complaint(bomb, input.clone());
+        assert!(reason.contains("more than 100000 steps"), "{reason}");
+        let long = chain(20_000, &|next| json!({"not": next}));
+        assert!(Schema::compile(&long).is_err());
+        let deep = chain(1200, &|next| json!({"not": next}));
+        let reason = complaint(deep, input.clone());
+        assert!(reason.contains("nested more than 300 deep"), "{reason}");
+        let usable = chain(120, &|next| json!({"allOf": [next]}));
+        assert!(Schema::compile(&usable).unwrap().check(&input).is_ok());
+        let slow = json!({"properties": {"a": {"pattern": "^((?=a)a|a)+c$"}}});
+        let text = "a".repeat(200);
+        assert!(
+            Schema::compile(&slow)
+                .unwrap()
+                .check(&json!({"a": text}))
+                .is_err()
+        );
     }
 
     #[test]

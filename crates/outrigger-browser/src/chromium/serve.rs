@@ -231,7 +231,7 @@ impl Provider for Chromium {
             self.connection.post("", "Browser.close", &json!({}));
             let _ = tokio::time::timeout(Duration::from_secs(2), child.wait()).await;
             drop(child);
-            if let Err(error) = std::fs::remove_dir_all(&self.folder) {
+            if let Err(error) = outrigger_files::remove_tree(&self.folder) {
                 tracing::debug!("{} is not removed: {error}", self.folder.display());
             }
         })

@@ -6,7 +6,12 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
 use crate::ConfigError;
-use crate::origin::{Position, Positions, child};
+use crate::origin::{Lines, Position, Positions, child};
+
+/// Maximum number of values in a file, and of bytes of the pointers to them: a project's file is read before anybody
+/// trusts it.
+const MAX_VALUES: usize = 50_000;
+const MAX_POINTERS: usize = 16 << 20;
 
 /// A parsed file.
 #[derive(Debug, Default)]
@@ -45,12 +50,27 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Document, ConfigError> {
             hint: hint(error.kind(), text, error.range().start),
         }
     })?;
-    let mut positions = Positions::new();
-    let value = match parsed.value {
-        Some(ast) => convert(&ast, text, String::new(), &mut positions),
-        None => Value::Object(Map::new()),
+    let mut places = Places {
+        lines: Lines::of(text),
+        positions: Positions::new(),
+        pointers: 0,
     };
-    Ok(Document { value, positions })
+    let value = match parsed.value {
+        Some(ast) => convert(&ast, String::new(), &mut places),
+        None => Some(Value::Object(Map::new())),
+    };
+    let positions = places.positions;
+    value.map(|value| Document { value, positions }).ok_or_else(|| ConfigError::Syntax {
+        file: file.into(),
+        line: 1,
+        column: 1,
+        language: "JSON",
+        message: format!(
+            "the file has more than {MAX_VALUES} values, or more than {} MiB of keys on the paths to them",
+            MAX_POINTERS >> 20
+        ),
+        hint: "remove what is no setting from it".into(),
+    })
 }
 
 /// Returns the start of a string that does not end on its line. The parser continues over line ends, so a missing quote
@@ -99,9 +119,23 @@ fn options() -> ParseOptions {
     }
 }
 
-fn convert(ast: &Ast<'_>, text: &str, pointer: String, positions: &mut Positions) -> Value {
-    positions.insert(pointer.clone(), Position::at(text, start(ast)));
-    match ast {
+/// What is known of the places of values.
+struct Places<'a> {
+    lines: Lines<'a>,
+    positions: Positions,
+    /// Bytes of all pointers.
+    pointers: usize,
+}
+
+/// Returns the value, `None` if it exceeds a limit.
+fn convert(ast: &Ast<'_>, pointer: String, places: &mut Places<'_>) -> Option<Value> {
+    places.pointers += pointer.len();
+    if places.positions.len() >= MAX_VALUES || places.pointers > MAX_POINTERS {
+        return None;
+    }
+    let at = places.lines.at(start(ast));
+    places.positions.insert(pointer.clone(), at);
+    Some(match ast {
         Ast::StringLit(string) => Value::String(string.value.clone().into_owned()),
         // The parser checked the grammar of the number; one that serde_json cannot represent (1e999) stays a string and
         // is then reported as the wrong type.
@@ -113,22 +147,19 @@ fn convert(ast: &Ast<'_>, text: &str, pointer: String, positions: &mut Positions
         Ast::NullKeyword(_) => Value::Null,
         Ast::Array(array) => {
             let items = array.elements.iter().enumerate();
-            Value::Array(
-                items
-                    .map(|(i, item)| convert(item, text, format!("{pointer}/{i}"), positions))
-                    .collect(),
-            )
+            let items = items.map(|(i, item)| convert(item, format!("{pointer}/{i}"), places));
+            Value::Array(items.collect::<Option<_>>()?)
         }
         Ast::Object(object) => {
             let mut map = Map::new();
             for property in &object.properties {
                 let key = property.name.as_str();
-                let value = convert(&property.value, text, child(&pointer, key), positions);
+                let value = convert(&property.value, child(&pointer, key), places)?;
                 map.insert(key.into(), value);
             }
             Value::Object(map)
         }
-    }
+    })
 }
 
 fn start(ast: &Ast<'_>) -> usize {
@@ -201,6 +232,22 @@ mod tests {
             ),
         ] {
             assert_eq!(parse(text, "f").unwrap().value, expected, "{text:?}");
+        }
+    }
+
+    /// Without limits the first takes minutes, and the second as much memory as keys times values.
+    #[test]
+    fn a_file_of_a_stranger_is_bounded() {
+        let list = |count: usize| format!("{{\"x\": [{}]}}", vec!["0"; count].join(","));
+        assert!(parse(&list(MAX_VALUES - 2), "f").is_ok());
+        let long = format!("{{\"{}\": {}}}", "k".repeat(1 << 20), list(100));
+        let deep = format!("{{\"x\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        let same = format!("{{{}}}", vec!["\"a\": 1"; 100].join(","));
+        assert!(parse(&same, "f").is_ok());
+        for text in [list(2_000_000), long, deep] {
+            let error = parse(&text, "opencode.json").unwrap_err();
+            assert_eq!(error.code(), "config.syntax");
+            assert!(error.to_string().len() < 300, "{error}");
         }
     }
 

@@ -51,6 +51,11 @@ pub(crate) fn parse(text: &str) -> Result<Markdown, String> {
 /// Maximum nesting of values. The YAML parser's time is quadratic in it, and the project controls the content.
 const MAX_DEPTH: usize = 64;
 
+/// Maximum number of brackets that open, and of bytes. A closing bracket in a quoted text closes nothing, and which text is
+/// quoted only the parser knows; so the depth is at most the number of those that open.
+const MAX_BRACKETS: usize = 1000;
+const MAX_YAML: usize = 64 << 10;
+
 /// Returns whether brackets, or steps of indentation, exceed the maximum nesting.
 fn is_too_deep(yaml: &str) -> bool {
     let mut open = 0_usize;
@@ -82,6 +87,17 @@ fn is_too_deep(yaml: &str) -> bool {
 }
 
 fn front(yaml: &str) -> Result<Map<String, Value>, String> {
+    if yaml.len() > MAX_YAML {
+        return Err(format!(
+            "the values between the `---` lines are larger than {} KiB; put the text below them",
+            MAX_YAML >> 10
+        ));
+    }
+    if yaml.matches(['[', '{']).count() > MAX_BRACKETS {
+        return Err(format!(
+            "the values between the `---` lines have more than {MAX_BRACKETS} opening brackets; write lists with `- `"
+        ));
+    }
     if is_too_deep(yaml) {
         return Err(format!(
             "the values between the `---` lines are nested more than {MAX_DEPTH} deep"
@@ -148,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_nested_too_deep_is_not_parsed() {
-        let deep = |unit: &str| unit.repeat(60_000);
+        let deep = |unit: &str| unit.repeat(MAX_BRACKETS);
         let mut steps = String::new();
         for n in 0..100 {
             steps += &format!("{}a:\n", " ".repeat(n));
@@ -169,6 +185,25 @@ mod tests {
             .map(|n| format!("k{n}: [{n}, {{a: {n}}}]\n"))
             .collect();
         assert!(front(&long).is_ok());
+    }
+
+    /// The scanner of the YAML parser takes time quadratic in open brackets; quoted ones close none.
+    #[test]
+    fn brackets_in_quotes_hide_no_depth() {
+        for (yaml, want) in [
+            (
+                format!("z: {}0", "[\"]\",".repeat(5000)),
+                "more than 1000 opening brackets",
+            ),
+            (
+                format!("z: {}0", "{'}': ".repeat(5000)),
+                "more than 1000 opening brackets",
+            ),
+            (format!("z: {}", "x".repeat(MAX_YAML)), "larger than 64 KiB"),
+        ] {
+            let error = parse(&format!("---\n{yaml}\n---\n")).unwrap_err();
+            assert!(error.contains(want), "{error}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::sections::{PLUGIN_KEYS, SECTIONS};
 use super::{keys, tool_execution, values};
 use crate::ConfigError;
-use crate::origin::Position;
+use crate::origin::{Lines, Position};
 use crate::suggest;
 
 /// A setting of a file.
@@ -44,7 +44,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<Found>, ConfigError> 
         }
     })?;
     let mut reader = Reader {
-        text,
+        lines: Lines::of(text),
         file,
         found: Vec::new(),
     };
@@ -53,7 +53,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<Found>, ConfigError> 
 }
 
 struct Reader<'a> {
-    text: &'a str,
+    lines: Lines<'a>,
     file: String,
     found: Vec<Found>,
 }
@@ -67,7 +67,7 @@ impl Reader<'_> {
                 keys::dotted(section, key.get_ref())
             };
             let is_section = SECTIONS.iter().any(|section| section.name == name);
-            let at = Position::at(self.text, value.span().start);
+            let at = self.lines.at(value.span().start);
             if section.is_empty() && tool_execution::names().any(|it| it == name) {
                 continue;
             }
@@ -92,11 +92,7 @@ impl Reader<'_> {
                         });
                     }
                     None => {
-                        return Err(self.unknown(
-                            section,
-                            &name,
-                            Position::at(self.text, key.span().start),
-                        ));
+                        return Err(self.unknown(section, &name, self.lines.at(key.span().start)));
                     }
                 },
             }
@@ -108,7 +104,7 @@ impl Reader<'_> {
         for (id, value) in table {
             let section = keys::dotted("plugins", id.get_ref());
             let DeValue::Table(inner) = value.get_ref() else {
-                let at = Position::at(self.text, value.span().start);
+                let at = self.lines.at(value.span().start);
                 return Err(self.wrong(
                     &section,
                     at,
@@ -121,11 +117,11 @@ impl Reader<'_> {
                     return Err(self.unknown(
                         &section,
                         &keys::dotted(&section, key.get_ref()),
-                        Position::at(self.text, key.span().start),
+                        self.lines.at(key.span().start),
                     ));
                 };
                 let name = keys::dotted(&section, known.name);
-                let at = Position::at(self.text, value.span().start);
+                let at = self.lines.at(value.span().start);
                 let value = self.value(&name, &known.schema, at, value.get_ref())?;
                 let plugin = Some((id.get_ref().to_string(), known.name.to_owned()));
                 self.found.push(Found {

@@ -71,7 +71,7 @@ impl ExchangeRoot {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = outrigger_files::remove_tree(&self.folder);
         let _ = fs::remove_file(&self.lock);
     }
 }
@@ -92,7 +92,7 @@ fn sweep(base: &Path) {
         };
         let folder = path.with_extension("");
         let gone = match fs::symlink_metadata(&folder) {
-            Ok(meta) if meta.is_dir() => fs::remove_dir_all(&folder),
+            Ok(meta) if meta.is_dir() => outrigger_files::remove_tree(&folder),
             Ok(_) => fs::remove_file(&folder),
             Err(error) => Err(error),
         };
@@ -130,7 +130,7 @@ struct Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = outrigger_files::remove_tree(&self.path);
     }
 }
 

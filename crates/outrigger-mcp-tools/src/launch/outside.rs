@@ -258,7 +258,7 @@ fn clean(base: &Path) {
         let process = process.and_then(|it| it.split('-').next());
         let is_gone = |it: &str| it.parse::<u32>().is_ok() && !Path::new("/proc").join(it).exists();
         if process.is_some_and(is_gone) {
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = outrigger_files::remove_tree(&entry.path());
         }
     }
 }
@@ -268,7 +268,7 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
+        if let Err(error) = outrigger_files::remove_tree(&self.0) {
             tracing::debug!("{} is not removed: {error}", self.0.display());
         }
     }

@@ -102,6 +102,30 @@ async fn glob_finds_by_name_newest_first() {
 }
 
 #[tokio::test]
+async fn a_search_with_a_pattern_without_end_is_refused() {
+    let room = Room::new();
+    for n in [2000, 100_000] {
+        let nested = format!("{}a{}", "{".repeat(n), "}".repeat(n));
+        for (tool, input) in [
+            ("glob", json!({"pattern": nested})),
+            ("grep", json!({"pattern": "a", "include": nested})),
+        ] {
+            let (_, message) = room.failure(tool, input).await;
+            let want = if n == 2000 {
+                "braces are nested more than 32 deep"
+            } else {
+                "longer than 4096 bytes"
+            };
+            assert!(message.contains(want), "{message}");
+            assert!(message.len() < 400, "{message}");
+        }
+        let nested = format!("{}a{}", "(".repeat(n), ")".repeat(n));
+        let (_, message) = room.failure("grep", json!({"pattern": nested})).await;
+        assert!(message.len() < 9000, "{message}");
+    }
+}
+
+#[tokio::test]
 async fn results_beyond_a_hundred_are_cut() {
     let room = Room::new();
     for n in 0..130 {

@@ -127,7 +127,7 @@ impl Ground {
 impl Drop for Ground {
     fn drop(&mut self) {
         if self.temporary
-            && let Err(error) = fs::remove_dir_all(&self.root)
+            && let Err(error) = outrigger_files::remove_tree(&self.root)
         {
             tracing::warn!("[demo] {} is still there: {error}", self.root.display());
         }

@@ -50,6 +50,9 @@ impl FileFilter {
     fn new(root: &Path, pattern: Option<&str>) -> Result<Self, ToolError> {
         let mut builder = OverrideBuilder::new(root);
         if let Some(pattern) = pattern {
+            outrigger_files::check_pattern(pattern).map_err(|e| {
+                ToolError::failed(format!("The pattern {pattern:.100} cannot be used: {e}"))
+            })?;
             builder.add(pattern).map_err(|e| {
                 ToolError::failed(format!("The pattern {pattern} cannot be used: {e}"))
             })?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use futures_util::future::BoxFuture;
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_regex::RegexMatcher;
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use outrigger_protocol::permission::Action;
@@ -64,13 +64,7 @@ struct Search {
 
 impl Search {
     fn new(pattern: &str) -> Result<Self, ToolError> {
-        let matcher = RegexMatcherBuilder::new()
-            .line_terminator(Some(b'\n'))
-            .build(pattern)
-            // The crate wraps the pattern in a group of its own in its message.
-            .map_err(|e| {
-                ToolError::failed(e.to_string().replace(&format!("(?:{pattern})"), pattern))
-            })?;
+        let matcher = crate::search::expression(pattern).map_err(ToolError::failed)?;
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .line_number(true)
