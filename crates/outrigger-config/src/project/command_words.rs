@@ -258,25 +258,82 @@ pub(super) fn has_wildcard(word: &str) -> bool {
 }
 
 /// Returns whether a name matches a shell pattern; a character class matches any one.
+///
+/// It goes back to the last `*` alone, so a pattern of a stranger costs no more than its length times the name's.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let mut pattern_rest = pattern.chars();
-    match pattern_rest.next() {
-        None => name.is_empty(),
-        Some('*') => {
-            let rest = pattern_rest.as_str();
-            let mut ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            ends.any(|at| matches(rest, name.get(at..).unwrap_or_default()))
+    let parts = parts(pattern);
+    let name: Vec<char> = name.chars().collect();
+    let (mut part, mut at) = (0, 0);
+    let mut back = None;
+    loop {
+        match (parts.get(part), name.get(at)) {
+            (None, None) => return true,
+            (Some(Part::Run), _) => {
+                part += 1;
+                back = Some((part, at));
+                continue;
+            }
+            (Some(Part::Any), Some(_)) => {}
+            (Some(Part::Is(wanted)), Some(found)) if wanted == found => {}
+            _ => {
+                let Some((run, from)) = back.filter(|(_, from)| *from < name.len()) else {
+                    return false;
+                };
+                back = Some((run, from + 1));
+                (part, at) = (run, from + 1);
+                continue;
+            }
         }
-        Some(c) => {
-            let mut name_rest = name.chars();
-            let is_list = c == '[';
-            let rest = match (is_list, pattern_rest.as_str().split_once(']')) {
-                (true, Some((_, rest))) => rest,
-                _ => pattern_rest.as_str(),
-            };
-            let first = name_rest.next();
-            let fits = first.is_some_and(|it| it == c || c == '?' || is_list);
-            fits && matches(rest, name_rest.as_str())
+        part += 1;
+        at += 1;
+    }
+}
+
+/// A part of a shell pattern.
+enum Part {
+    Run,
+    Any,
+    Is(char),
+}
+
+fn parts(pattern: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut rest = pattern;
+    while let Some(first) = rest.chars().next() {
+        rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        parts.push(match first {
+            '*' => Part::Run,
+            '?' => Part::Any,
+            '[' => {
+                if let Some((_, after)) = rest.split_once(']') {
+                    rest = after;
+                }
+                Part::Any
+            }
+            other => Part::Is(other),
+        });
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tried in every way, the first takes longer than the universe has, and the run of `*` overflows the stack.
+    #[test]
+    fn a_pattern_of_a_stranger_is_matched_at_once() {
+        let name = "a".repeat(250);
+        for (pattern, want) in [
+            ("*a".repeat(60) + "b", false),
+            ("*a".repeat(60), true),
+            ("*?".repeat(250), true),
+            ("*?".repeat(251), false),
+            ("*".repeat(1_000_000), true),
+            ("[b]*[a".to_owned(), true),
+            (String::new(), false),
+        ] {
+            assert_eq!(matches(&pattern, &name), want, "{pattern:.20}");
         }
     }
 }

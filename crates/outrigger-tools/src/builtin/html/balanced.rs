@@ -228,10 +228,7 @@ fn values(attributes: &str) -> impl Iterator<Item = (&str, &str)> {
         loop {
             rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
             let end = rest.find(|c: char| c.is_ascii_whitespace() || matches!(c, '=' | '/'));
-            let Some(end) = end else {
-                return None;
-            };
-            let (name, behind) = rest.split_at(end);
+            let (name, behind) = rest.split_at(end?);
             let Some(value) = behind.trim_ascii_start().strip_prefix('=') else {
                 rest = behind;
                 continue;
