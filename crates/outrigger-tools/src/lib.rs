@@ -13,6 +13,7 @@ mod edits;
 mod shell;
 
 mod error;
+mod expression;
 mod files;
 pub mod handed;
 mod host;

@@ -56,7 +56,10 @@ pub fn lines(
     most: usize,
     rules: &dyn DecideRead,
 ) -> Result<Vec<Hit>, String> {
-    let matcher = expression(pattern)?;
+    let matcher = RegexMatcherBuilder::new()
+        .line_terminator(Some(b'\n'))
+        .build(pattern)
+        .map_err(|e| e.to_string())?;
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .line_number(true)
@@ -99,38 +102,6 @@ pub fn lines(
         }
     }
     Ok(hits)
-}
-
-/// Maximum length of a regular expression in bytes, and of what it is compiled to: repetitions multiply.
-const MAX_EXPRESSION: usize = 64 << 10;
-const MAX_COMPILED: usize = 10 << 20;
-const MAX_CACHE: usize = 64 << 20;
-
-/// Compiles a regular expression, within limits.
-///
-/// # Errors
-/// What is wrong with it, for the user.
-pub(crate) fn expression(pattern: &str) -> Result<RegexMatcher, String> {
-    if pattern.len() > MAX_EXPRESSION {
-        return Err(format!(
-            "the regular expression is longer than {MAX_EXPRESSION} bytes; search for less at once"
-        ));
-    }
-    let built = RegexMatcherBuilder::new()
-        .line_terminator(Some(b'\n'))
-        .size_limit(MAX_COMPILED)
-        .dfa_size_limit(MAX_CACHE)
-        .build(pattern);
-    built.map_err(|error| {
-        // The crate wraps the pattern in a group of its own in its message.
-        let text = error
-            .to_string()
-            .replace(&format!("(?:{pattern})"), pattern);
-        match text.char_indices().nth(MAX_LINE_LENGTH) {
-            Some((at, _)) => format!("{}... (shortened)", text.get(..at).unwrap_or("")),
-            None => text,
-        }
-    })
 }
 
 struct Collect<'a> {

@@ -64,7 +64,7 @@ struct Search {
 
 impl Search {
     fn new(pattern: &str) -> Result<Self, ToolError> {
-        let matcher = crate::search::expression(pattern).map_err(ToolError::failed)?;
+        let matcher = crate::expression::expression(pattern).map_err(ToolError::failed)?;
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .line_number(true)
