@@ -4,6 +4,8 @@
 first    seconds from the start until the first frame with something to read is written
 idle     CPU milliseconds of the whole process tree over ten seconds in which nothing happens, and how often its threads woke up
 stream   CPU milliseconds of the tree and bytes to the terminal for 1,000 streamed words, 5 ms apart
+key      only ours: milliseconds until a key is on the screen in a session of 10,000 messages, and what memory grows by while 300
+         pages are scrolled back
 """
 import argparse
 import fcntl
@@ -27,11 +29,14 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "parity"))
 from measure import children, read  # noqa: E402
 from run import clean_environment, configuration, git_init, home_environment  # noqa: E402
+from scale_world import Client, World  # noqa: E402
 
 ESCAPES = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|[\]P_^][^\x07\x1b]*(\x07|\x1b\\)|.)")
 WORDS, IDLE = 1000, 10.0
-# Required figures: seconds, milliseconds of CPU.
-FIRST, IDLE_CPU = 0.05, 5.0
+MESSAGES, KEYS, PAGES = 10_000, 100, 300
+PAGE_UP = b"\x1b[5~"
+# Required figures: seconds, milliseconds of CPU, milliseconds.
+FIRST, IDLE_CPU, KEY = 0.05, 5.0, 16.0
 
 
 def tree(pid):
@@ -58,14 +63,14 @@ def cost(pid):
 class Terminal:
     """A program in a pty, and all that it wrote."""
 
-    def __init__(self, binary, project, env):
+    def __init__(self, binary, project, env, *words):
         self.written = b""
         self.started = time.monotonic()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
             os.chdir(project)
-            os.execve(binary, [binary], env)
+            os.execve(binary, [binary, *words], env)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
 
     def reads(self, seconds):
@@ -148,10 +153,51 @@ def measured(binary, url, home):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def resident(pid):
+    """Bytes of memory of a process."""
+    return int(read(f"/proc/{pid}/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def typed(terminal, letter):
+    """Seconds until a letter is on the screen."""
+    before, started = len(terminal.written), time.perf_counter()
+    os.write(terminal.fd, letter)
+    while letter not in ESCAPES.sub(b"", terminal.written[before:]):
+        terminal.reads(5)
+    return time.perf_counter() - started
+
+
+def long_session(binary, fill):
+    """What a key costs in a long session, and what its history takes of memory."""
+    with World(binary) as world:
+        session = world.run(lambda server: Client(server.url).json("POST", "/session", {"title": "long"})["id"])
+        world.filled(fill, "messages", session, MESSAGES)
+        env = {**world.env, "TERM": "xterm-256color"}
+        env.pop("NO_COLOR", None)
+        terminal = Terminal(binary, world.project, env, "-s", session)
+        try:
+            terminal.until(is_frame, 60)
+            terminal.settles(2, 60)
+            times = []
+            for n in range(KEYS):
+                times.append(typed(terminal, b"jqxz"[n % 4 : n % 4 + 1]) * 1000)
+                terminal.settles(0.05, 1)
+            before = resident(terminal.pid)
+            for _ in range(PAGES):
+                os.write(terminal.fd, PAGE_UP)
+                terminal.settles(0.03, 2)
+            grown = (resident(terminal.pid) - before) / 2**20
+            times.sort()
+            return {"key": times[len(times) // 2], "key95": times[int(len(times) * 0.95)], "grown": grown}
+        finally:
+            terminal.ends()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", required=True)
     parser.add_argument("--reference")
+    parser.add_argument("--fill", help="the program that writes long histories; without it that part is left out")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json")
     parser.add_argument("--check", action="store_true", help="fails where ours misses what is required")
@@ -177,11 +223,15 @@ def main():
     for key, label in labels.items():
         scale = 1000 if key == "first" else 1
         print(f"{label:34}" + "".join(f"{statistics.median(run[key]) * scale:14.1f}" for run in table.values()))
+    long = long_session(options.ours, options.fill) if options.fill else {}
+    if long:
+        print(f"a key in {MESSAGES:,} messages: p50 {long['key']:.1f} ms, p95 {long['key95']:.1f} ms; {PAGES} pages back: {long['grown']:.1f} MiB more")
     if options.json:
-        Path(options.json).write_text(json.dumps(table))
+        Path(options.json).write_text(json.dumps({**table, "long": long}))
     ours = {key: statistics.median(values) for key, values in table["ours"].items()}
     missed = [f"first frame: {ours['first']:.3f} s, required {FIRST}"] if ours["first"] > FIRST else []
     missed += [f"idle: {ours['idle']:.1f} ms, required {IDLE_CPU}"] if ours["idle"] > IDLE_CPU else []
+    missed += [f"a key: {long['key95']:.1f} ms, required {KEY}"] if long.get("key95", 0) > KEY else []
     if options.check and missed:
         sys.exit("bench: " + "; ".join(missed))
 

@@ -43,6 +43,8 @@ export interface ChangedValue {
 export interface Conversation {
   id: string
   title: string
+  /** The beginning of its first prompt, on one line: it tells conversations with one title apart. */
+  opening?: string
   /** Folder that it works in. */
   directory: string
   projectID: string

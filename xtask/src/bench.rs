@@ -174,6 +174,7 @@ fn interface(arguments: &mut Arguments<'_>) -> Result {
     if !alone {
         python.arg("--reference").arg(setup::reference()?);
     }
+    python.arg("--fill").arg(store_filler()?);
     let ours = binary.map_or_else(parity::release_binary, Ok)?;
     check(python.arg("--ours").arg(ours))
 }

@@ -56,7 +56,7 @@ cargo xtask NAME [options]
   bench tui [--runs N] [--alone] [--bin PATH] [--check] [--json FILE]
   bench messages [--runs N] [--messages N] [--clients N] [--rate N] [--seconds N] [--bin PATH] [--check] [--json FILE]
                              the terminal interface, ours and OpenCode's: first frame, idle, streamed words
-  bench hooks [--only hook|transform|curve|host|recovery] [--check] [--json FILE]
+  bench hooks [--only hook|transform|curve|host|traces|recovery] [--check] [--json FILE]
                              a hook call beside a bare socket; a large history handed to a plugin in each way there is;
                              the first call behind a hang (`bench recovery` for that alone)
   bench runtime              a tool call through the whole runtime beside a bare function call, a check of the guard, and

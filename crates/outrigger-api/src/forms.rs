@@ -40,6 +40,8 @@ forms! {
     Conversation = {
         id: string,
         title: string,
+        /// The beginning of its first prompt, on one line: it tells conversations with one title apart.
+        opening?: string,
         /// Folder that it works in.
         directory: string,
         projectID: string,

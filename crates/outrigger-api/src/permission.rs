@@ -74,14 +74,25 @@ pub fn is_ours(name: &str) -> bool {
 
 fn title(permission: &str) -> &str {
     match permission {
+        "apply_patch" => "Change files",
         "bash" => "Run a command",
+        DOOM_LOOP => "Make the same call again",
         "edit" => "Change a file",
-        "write" => "Write a file",
-        "read" => "Read a file",
         EXTERNAL_DIRECTORY => "Leave the project folder",
+        "glob" => "Find files by name",
+        "grep" => "Search in files",
+        "list" => "List a folder",
+        "lsp" => "Ask a language server",
+        "python" => "Run Python code",
+        "question" => "Ask you a question",
+        "read" => "Read a file",
+        "skill" => "Load a skill",
+        "table" => "Work with a table",
+        "task" => "Start a subagent",
+        "todowrite" => "Change the todo list",
         "webfetch" => "Fetch a page",
         "websearch" => "Search the web",
-        "task" => "Start a subagent",
+        "write" => "Write a file",
         OUTSIDE => "Run a command outside of the sandbox, with all your rights",
         other => other,
     }
@@ -318,6 +329,15 @@ mod tests {
                 ],
             );
         }
+    }
+
+    /// Every question about a tool of ours is in words, not in the tool's name.
+    #[test]
+    fn the_title_of_our_own_questions_says_what_happens() {
+        for name in OURS.iter().copied().chain([OUTSIDE]) {
+            assert_ne!(title(name), name);
+        }
+        assert_eq!(title("shell_run"), "shell_run");
     }
 
     /// The diff of a move names its source only.

@@ -71,6 +71,9 @@ pub struct Conversation {
     pub id: SessionId,
     /// Title.
     pub title: String,
+    /// The beginning of its first prompt, on one line: it tells conversations with one title apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<String>,
     /// Its working directory.
     pub directory: String,
     /// Project.

@@ -143,7 +143,7 @@ mod tests {
     /// The default that an MCP server writes appears in the frame, not in our own line.
     #[test]
     fn the_default_of_a_form_is_no_part_of_the_prompt() {
-        let fake = format!("{}? allow bash? [y]es, [n]o", " ".repeat(600));
+        let fake = format!("{}? run a command? [y]es, [n]o", " ".repeat(600));
         for (default, options, prompt) in [
             (
                 "red",

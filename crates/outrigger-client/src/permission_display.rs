@@ -31,16 +31,17 @@ impl Display {
         if grant.is_some() {
             keys.push("[g]rant");
         }
+        let shown = ShownPermission::of(request);
         let (what, short) = match permission {
             OUTSIDE => (
                 "run it outside of the sandbox, with all your rights".to_owned(),
                 "outside of the sandbox".to_owned(),
             ),
-            known if is_ours(known) => (format!("allow {known}"), known.to_owned()),
+            known if is_ours(known) => (in_a_sentence(&shown.title), known.to_owned()),
             _ => ("allow this call".to_owned(), "allow".to_owned()),
         };
         let mut frame = Frame::new();
-        for fact in ShownPermission::of(request).facts {
+        for fact in shown.facts {
             frame.add(&fact.name, fact.text);
         }
         if let Some(grant) = grant {
@@ -108,6 +109,13 @@ impl Display {
     }
 }
 
+/// Returns a title of ours as the words of a question: `Run a command` as `run a command`.
+fn in_a_sentence(title: &str) -> String {
+    let mut chars = title.chars();
+    let first = chars.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(chars).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use outrigger_protocol::id::{PermissionId, SessionId};
@@ -162,7 +170,7 @@ mod tests {
           folder │ sub
          program │ ./x is /p/sub/x
           always │ python3 *
-        ? allow bash? [y]es, [n]o, [a]lways, or what instead: 
+        ? run a command? [y]es, [n]o, [a]lways, or what instead: 
         ");
     }
 
@@ -184,8 +192,8 @@ mod tests {
                     let text = Display::of(&bash(&command, &[&command]), true).text(size);
                     assert!(text.contains("touch \"$(echo"), "{text}");
                     let end = match columns {
-                        40 => "\n? allow bash? [y]es, [n]o: ",
-                        _ => "\n? allow bash? [y]es, [n]o, or what instead: ",
+                        40 => "\n? run a command? [y]es, [n]o: ",
+                        _ => "\n? run a command? [y]es, [n]o, or what instead: ",
                     };
                     assert!(text.ends_with(end), "{text}");
                     assert!(text.lines().count() < size.rows, "{text}");
@@ -232,7 +240,7 @@ mod tests {
                  │ @@ -1 +1 @@
                  │ -one
                  │ +two
-        ? allow edit? [y]es, [n]o, or what instead: 
+        ? change a file? [y]es, [n]o, or what instead: 
         ");
     }
 
@@ -298,7 +306,7 @@ mod tests {
         let mut display = Display::of(&bash(&script, &[&script]), true);
         let asked = display.text(SIZE);
         assert!(
-            asked.ends_with("? allow bash? [y]es, [n]o, [v]iew, or what instead: "),
+            asked.ends_with("? run a command? [y]es, [n]o, [v]iew, or what instead: "),
             "{asked}"
         );
         assert!(

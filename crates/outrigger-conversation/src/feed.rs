@@ -372,6 +372,7 @@ impl Task {
     fn note(&mut self, stored: &Stored) {
         match &stored.event.event {
             Event::SessionUpdated { session_id, .. } => self.reader.forget(session_id),
+            Event::MessageRemoved { session_id, .. } => self.reader.forget_opening(session_id),
             Event::PartUpdated { part, .. } => {
                 let key = format!("{}/{}", part.message_id, part.id);
                 let is_ended = match &part.kind {

@@ -26,6 +26,8 @@ pub struct ListQuery {
     pub search: Option<String>,
     /// The working directory.
     pub directory: Option<String>,
+    /// The project.
+    pub project: Option<String>,
     /// Includes those of subagents.
     pub children: bool,
 }
@@ -62,6 +64,7 @@ impl Reader {
         sessions.retain(|session| fits(session, query));
         let filter = SessionFilter {
             directory: query.directory.clone(),
+            project: query.project.clone(),
             roots_only: !query.children,
             search: query.search.clone(),
             before: before.map(|(time, _)| time.saturating_add(1)),
@@ -108,8 +111,10 @@ impl Reader {
 
 fn fits(session: &Session, query: &ListQuery) -> bool {
     let folder = query.directory.as_ref();
+    let project = query.project.as_ref();
     let text = query.search.as_ref().map(|text| text.to_ascii_lowercase());
     folder.is_none_or(|folder| *folder == session.directory)
+        && project.is_none_or(|project| *project == session.project_id)
         && text.is_none_or(|text| session.title.to_ascii_lowercase().contains(&text))
 }
 

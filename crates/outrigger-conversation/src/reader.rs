@@ -9,7 +9,7 @@ use outrigger_kernel::merge::{Author, Converter, Form};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::merged::{Change, Placed};
-use outrigger_protocol::message::{MessageWithParts, Part};
+use outrigger_protocol::message::{MessageWithParts, Part, PartKind};
 use outrigger_protocol::origin::Origin;
 use outrigger_protocol::session::{Session, SessionStatus};
 use outrigger_store::{Store, StoreError};
@@ -18,6 +18,8 @@ use crate::shorten::{End, Reference, shorten};
 
 /// Maximum bytes of a page; a single message may be larger.
 const PAGE_BYTES: usize = 512 * 1024;
+/// Maximum length of the beginning of a first prompt, in characters.
+const OPENING: usize = 160;
 /// Maximum size of the caches of sessions and messages; they are cleared when full.
 const MAX_KNOWN: usize = 4096;
 /// Maximum depth of sessions that started one another.
@@ -58,6 +60,7 @@ pub struct Reader {
     converter: Converter,
     sessions: Mutex<HashMap<SessionId, Arc<SessionFacts>>>,
     authors: Mutex<HashMap<(SessionId, MessageId), Author>>,
+    openings: Mutex<HashMap<SessionId, String>>,
 }
 
 impl Reader {
@@ -70,6 +73,7 @@ impl Reader {
             converter: Converter::default(),
             sessions: Mutex::default(),
             authors: Mutex::default(),
+            openings: Mutex::default(),
         }
     }
 
@@ -299,9 +303,32 @@ impl Reader {
         Ok(facts)
     }
 
+    /// Returns the beginning of a session's first prompt, on one line. It is kept until a message is taken
+    /// back.
+    fn opening(&self, id: &SessionId) -> Result<Option<String>, StoreError> {
+        if let Some(known) = lock(&self.openings).get(id) {
+            return Ok(Some(known.clone()));
+        }
+        let first = self.store.first_message(id)?;
+        let opening = first.as_ref().and_then(opening);
+        if let Some(opening) = &opening {
+            let mut openings = lock(&self.openings);
+            if openings.len() >= MAX_KNOWN {
+                openings.clear();
+            }
+            openings.insert(id.clone(), opening.clone());
+        }
+        Ok(opening)
+    }
+
     /// Drops a session from the cache: it may have moved to another folder.
     pub(crate) fn forget(&self, id: &SessionId) {
         lock(&self.sessions).remove(id);
+    }
+
+    /// Drops the beginning of a session's first prompt from the cache: another one may be the first now.
+    pub(crate) fn forget_opening(&self, id: &SessionId) {
+        lock(&self.openings).remove(id);
     }
 
     /// Returns a session as shown in lists.
@@ -325,6 +352,7 @@ impl Reader {
         Ok(Conversation {
             id: session.id.clone(),
             title: session.title.clone(),
+            opening: self.opening(&session.id)?,
             directory: session.directory.clone(),
             project_id: session.project_id.clone(),
             parent_id: session.parent_id.clone(),
@@ -341,6 +369,26 @@ impl Reader {
             time: session.time.clone(),
         })
     }
+}
+
+/// Returns the beginning of a message's own text, with single spaces.
+pub(crate) fn opening(message: &MessageWithParts) -> Option<String> {
+    let text = message.parts.iter().find_map(|part| match &part.kind {
+        PartKind::Text(text) if text.synthetic != Some(true) => Some(text.text.as_str()),
+        _ => None,
+    })?;
+    let mut opening = String::new();
+    for word in text.split_whitespace() {
+        if !opening.is_empty() {
+            opening.push(' ');
+        }
+        opening.push_str(word);
+        if opening.chars().count() > OPENING {
+            let cut: String = opening.chars().take(OPENING).collect();
+            return Some(format!("{cut}…"));
+        }
+    }
+    Some(opening).filter(|it| !it.is_empty())
 }
 
 pub(crate) fn status(status: &SessionStatus) -> Status {

@@ -1,6 +1,7 @@
 //! A search over all that is stored. It has no index: parts are looked through as they are stored, so many at a time, and the page says where
 //! the next one goes on. An index would be paid for with each message, and a search is seldom.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -137,6 +138,7 @@ impl Words {
         }
         let part: Value = serde_json::from_str(body).ok()?;
         let (kind, texts) = texts(&part)?;
+        let texts = texts.into_iter().map(readable);
         let text = texts.into_iter().find(|text| {
             let lower = text.to_lowercase();
             self.0.iter().all(|word| lower.contains(word.as_str()))
@@ -174,6 +176,44 @@ fn begins(text: &str, word: &str) -> Option<usize> {
         length += c.len_utf8();
     }
     wanted.as_str().is_empty().then_some(length)
+}
+
+/// Returns a text as people read it: JSON, which many tools print, as its names and values.
+fn readable(text: &str) -> Cow<'_, str> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return Cow::Borrowed(text);
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => {
+            let mut out = String::new();
+            write_value(&value, &mut out);
+            Cow::Owned(out)
+        }
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// Appends a value: fields as `name: value`, with commas between them and semicolons between the items of a list.
+fn write_value(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => {}
+        Value::String(text) => out.push_str(text),
+        Value::Array(items) => {
+            for (n, item) in items.iter().enumerate() {
+                out.push_str(if n == 0 { "" } else { "; " });
+                write_value(item, out);
+            }
+        }
+        Value::Object(fields) => {
+            for (n, (name, field)) in fields.iter().enumerate() {
+                out.push_str(if n == 0 { "" } else { ", " });
+                out.push_str(name);
+                out.push_str(": ");
+                write_value(field, out);
+            }
+        }
+        Value::Bool(_) | Value::Number(_) => out.push_str(&value.to_string()),
+    }
 }
 
 /// Returns the visible texts of a part, and its kind.
@@ -286,6 +326,17 @@ mod tests {
             ("call_secret", tool.clone(), None),
             ("LIST", tool.clone(), Some(("in the ", "list", ""))),
             ("12:a", tool, Some(("", "12:a", " needle\n"))),
+            (
+                "medium",
+                json!({ "type": "tool", "tool": "todowrite", "state": { "status": "completed", "input": {},
+                    "output": "[\n  {\"content\": \"Say \\\"hi\\\"\", \"priority\": \"medium\", \"n\": 1}, {\"content\": \"b\"}\n]", "title": "" } }),
+                Some((
+                    "content: Say \"hi\", priority: ",
+                    "medium",
+                    ", n: 1; content: b",
+                )),
+            ),
+            ("{", text("{ not JSON"), Some(("", "{", " not JSON"))),
             ("", text("a needle"), None),
         ] {
             let query = Words::of(words);

@@ -246,3 +246,56 @@ async fn pages_meet() {
     let want: Vec<String> = (0..25).map(|n| n.to_string()).collect();
     assert_eq!(seen, want);
 }
+
+/// Conversations with one title are distinguished by their first prompts, which stay the same until they are taken back.
+#[tokio::test]
+async fn a_conversation_has_the_beginning_of_its_first_prompt() {
+    let mut world = World::new().await;
+    let mut follow = world.follow(None).await;
+    let opening = |world: &World| {
+        let (_, found) = (world.feed.reader().find(&"ses_1".into()))
+            .unwrap()
+            .unwrap();
+        found.opening
+    };
+    assert_eq!(opening(&world), None);
+    for n in 1..3 {
+        world.prompt(n).await;
+    }
+    assert_eq!(opening(&world).as_deref(), Some("1"));
+    let removed = json!({ "sessionID": "ses_1", "messageID": "msg_0001" });
+    world.event("message.removed", removed).await;
+    all(&mut follow).await;
+    assert_eq!(opening(&world).as_deref(), Some("2"));
+    for (project, count) in [("global", 1), ("another", 0)] {
+        let query = crate::ListQuery {
+            limit: 10,
+            project: Some(project.to_owned()),
+            ..crate::ListQuery::default()
+        };
+        let page = world.feed.reader().list(&query, &|_| true).unwrap();
+        assert_eq!(page.unwrap().conversations.len(), count, "{project}");
+    }
+}
+
+#[test]
+fn an_opening_is_one_short_line() {
+    let message = |text: &str| {
+        let info = json!({ "role": "user", "id": "msg_1", "sessionID": "ses_1", "time": { "created": 1 }, "agent": "build",
+            "model": { "providerID": "p", "modelID": "m" } });
+        let part = |text: &str, synthetic: bool| {
+            json!({ "id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1",
+            "type": "text", "text": text, "synthetic": synthetic })
+        };
+        let parts = [part("for the model", true), part(text, false)];
+        serde_json::from_value(json!({ "info": info, "parts": parts })).unwrap()
+    };
+    let opening = |text: &str| crate::reader::opening(&message(text));
+    assert_eq!(
+        opening("  fix\n\n the   tests "),
+        Some("fix the tests".to_owned())
+    );
+    assert_eq!(opening("  "), None);
+    let long = opening(&"ä".repeat(1000)).unwrap();
+    assert_eq!(long, format!("{}…", "ä".repeat(160)));
+}

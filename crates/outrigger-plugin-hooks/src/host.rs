@@ -34,6 +34,6 @@ pub struct HookHost {
     pub links: Links,
     /// Reported answers that are rejected again and again.
     pub said: SaidOnce,
-    /// Takes secrets out of what records keep of answers.
-    pub redact: RedactFn,
+    /// Takes secrets out of what records keep of answers; `None`: they keep no values.
+    pub redact: Option<RedactFn>,
 }

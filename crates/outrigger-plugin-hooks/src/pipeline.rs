@@ -314,10 +314,11 @@ impl Drive<'_> {
             return;
         };
         let changes = matches!(&outcome, HookOutcome::Patch(patch) if !patch.is_empty());
-        let given = changes.then(|| Given::of(chain.items()));
+        let redact = self.host.redact.as_ref().filter(|_| changes);
+        let given = redact.map(|redact| (Given::of(chain.items()), redact));
         chain.feed(handler, outcome, ms);
-        if let Some(given) = given {
-            let values = given.changes(chain.items(), &self.host.redact);
+        if let Some((given, redact)) = given {
+            let values = given.changes(chain.items(), redact);
             self.values.insert(handler, values);
         }
     }

@@ -74,8 +74,8 @@ pub struct LoadOptions {
     pub progress: ProgressFn,
     /// Receives state changes of running plugins.
     pub notice: NoticeFn,
-    /// Removes secrets from what records keep of hooks' answers.
-    pub redact: RedactFn,
+    /// Removes secrets from what records keep of hooks' answers; `None`: they keep no values.
+    pub redact: Option<RedactFn>,
     /// Clock of the records, in milliseconds since the Unix epoch.
     pub now: fn() -> Millis,
 }

@@ -98,7 +98,7 @@ impl Plugins {
             commands: None,
             links: Links::default(),
             said: SaidOnce::default(),
-            redact: Arc::new(|_, _| {}),
+            redact: None,
         };
         Self(Arc::new(PluginHost {
             registry,
@@ -362,7 +362,7 @@ fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> Pl
         commands: command_hooks(options, base, registry),
         links: Links::default(),
         said: SaidOnce::default(),
-        redact: Arc::clone(&options.redact),
+        redact: options.redact.clone(),
     };
     PluginHost {
         registry: Arc::clone(registry),

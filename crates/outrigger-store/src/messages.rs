@@ -2,7 +2,7 @@
 
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part};
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use crate::error::StoreError;
 use crate::read::{Reader, limit};
@@ -35,6 +35,22 @@ impl Reader<'_> {
             [session.as_str()],
         )?;
         Ok(Self::joined(infos, parts))
+    }
+
+    /// Returns the first message of a session.
+    pub(crate) fn first_message(
+        &self,
+        session: &SessionId,
+    ) -> Result<Option<MessageWithParts>, StoreError> {
+        let id: Option<String> = self.sql(|conn| {
+            conn.prepare_cached("SELECT id FROM messages WHERE session = ? ORDER BY id LIMIT 1")?
+                .query_row([session.as_str()], |row| row.get(0))
+                .optional()
+        })?;
+        match id {
+            Some(id) => self.message(session, &MessageId(id)),
+            None => Ok(None),
+        }
     }
 
     /// Returns the newest messages of a session up to a limit, in ascending order; only those older than `before`, if given.

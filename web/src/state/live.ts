@@ -17,6 +17,8 @@ export class Open {
   readonly model: Conversation
   readonly rows = new Signal()
   readonly keys = new Signals()
+  /** A prompt was sent from here: its answer is looked at. */
+  readonly sent = new Signal()
   loading = false
   error: string | null = null
 

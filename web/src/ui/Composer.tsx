@@ -6,7 +6,7 @@ import { type Picture, mention, mentioned, pictures } from '../state/attachments
 import { useCatalog } from '../state/catalog'
 import { comments, withComments } from '../state/comments'
 import { drafts } from '../state/drafts'
-import { message } from '../state/live'
+import { live, message } from '../state/live'
 import { useSignal } from '../state/signal'
 import { Icon } from './Icon'
 
@@ -103,6 +103,7 @@ export function Composer({ info, isOffline }: { info: Conversation; isOffline: b
     if ((!said && !noted.length && !attached.length) || busy) return
     setBusy(true)
     setError(null)
+    live.open(id).sent.changed()
     const call = /^\/(\S+)\s*([\s\S]*)$/.exec(said)
     const command = call && catalog?.commands.find((it) => it.name === call[1])
     const slash = chosenModel.indexOf('/')

@@ -8,6 +8,15 @@ import { Code } from './Code'
  */
 const parser = new MarkdownIt({ html: false, linkify: true, typographer: false })
 
+/** Items of task lists begin with a box, as in the terminal. */
+parser.core.ruler.push('tasks', (state) => {
+  state.tokens.forEach((token, at) => {
+    const text = token.children?.[0]
+    if (token.type !== 'inline' || text?.type !== 'text' || state.tokens[at - 2]?.type !== 'list_item_open') return
+    text.content = text.content.replace(/^\[([ xX])\] /, (_, mark: string) => (mark === ' ' ? '☐ ' : '☑ '))
+  })
+})
+
 type Props = Record<string, unknown>
 
 const PLAIN = new Set(['p', 'em', 'strong', 's', 'ul', 'ol', 'li', 'blockquote', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'thead', 'tbody', 'tr', 'th', 'td'])

@@ -39,6 +39,7 @@ export function Sidebar({ route, help }: { route: Route; help: () => void }) {
   const waiting = all.filter((info) => live.waitingOf(info.id).length)
   const running = all.filter((info) => !waiting.includes(info) && info.status !== 'idle')
   const rest = all.filter((info) => !waiting.includes(info) && !running.includes(info))
+  const alike = sameTitle(all)
   const current = route.view === 'conversation' ? route.id : null
   const shownCurrent = current ? (live.info(current)?.task ?? current) : null
   const list = (label: string, infos: Conversation[], kind: string) =>
@@ -47,7 +48,7 @@ export function Sidebar({ route, help }: { route: Route; help: () => void }) {
         <h2>{label}</h2>
         <ul>
           {infos.map((info) => (
-            <Item key={info.id} info={info} kind={kind} now={now} isCurrent={info.id === shownCurrent} />
+            <Item key={info.id} info={info} kind={kind} now={now} isCurrent={info.id === shownCurrent} isAlike={alike.has(info.id)} />
           ))}
         </ul>
       </div>
@@ -144,7 +145,20 @@ function Hits({ found, route }: { found: Found; route: Route }) {
   )
 }
 
-function Item({ info, kind, now, isCurrent }: { info: Conversation; kind: string; now: number; isCurrent: boolean }) {
+/** Those that have a title with another one. */
+export function sameTitle(all: Pick<Conversation, 'id' | 'title'>[]): Set<string> {
+  const first = new Map<string, string>()
+  const alike = new Set<string>()
+  for (const { id, title } of all) {
+    const known = first.get(title)
+    if (known === undefined) first.set(title, id)
+    else alike.add(known).add(id)
+  }
+  return alike
+}
+
+/** `isAlike`: another one has its title, so that how it began is shown as well. */
+function Item({ info, kind, now, isCurrent, isAlike }: { info: Conversation; kind: string; now: number; isCurrent: boolean; isAlike: boolean }) {
   const asks = live.waitingOf(info.id)[0]
   const what = asks?.type === 'permission' ? visible(asks.shown.title) : asks ? asks.request.questions[0]?.header : null
   return (
@@ -154,6 +168,11 @@ function Item({ info, kind, now, isCurrent }: { info: Conversation; kind: string
           {kind === 'runs' ? <span className="spinner" /> : <span className="dot" />}
         </span>
         <span className="item-title" title={info.title || undefined}>{info.title || 'Untitled'}</span>
+        {isAlike && info.opening && (
+          <span className="item-opening" title={info.opening}>
+            {info.opening}
+          </span>
+        )}
         <span className="item-more">
           {what ? <em>{what}</em> : <span>{folder(info.directory)}</span>}
           <time dateTime={new Date(info.time.updated).toISOString()}>{ago(info.time.updated, now)}</time>

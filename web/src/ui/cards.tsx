@@ -89,7 +89,7 @@ function field(value: unknown, name: string): unknown {
 /** What a call is about, in one line: from fields that every tool of its kind has, never from what it printed. */
 function subject(metadata: MessageMetadata, directory: string): string {
   const input = metadata.input
-  for (const name of ['command', 'filePath', 'path', 'pattern', 'url', 'query', 'description', 'title']) {
+  for (const name of ['command', 'filePath', 'pattern', 'path', 'url', 'query', 'description', 'title']) {
     const value = text(field(input, name))
     if (value) return within(value.split('\n')[0] ?? '', directory)
   }

@@ -1,10 +1,19 @@
+import type { Conversation } from '../api'
 import { dollars, folder, plural } from '../lib/format'
 import { href } from '../lib/router'
+import { useCatalog } from '../state/catalog'
 import { live } from '../state/live'
 import { useSignal } from '../state/signal'
 import { Icon } from '../ui/Icon'
 import { Empty, Failed, Loading } from '../ui/states'
 import { WaitingCard } from '../ui/Waiting'
+
+/** The model that a conversation used last, by its name. */
+function Model({ info }: { info: Conversation }) {
+  const models = useCatalog(info.directory)?.models
+  const model = models?.find((it) => it.id === info.model?.id && it.provider === info.model.providerID)
+  return model?.name ?? info.model?.id ?? 'model'
+}
 
 /** What needs a person now, and what runs. */
 export function Home() {
@@ -59,7 +68,7 @@ export function Home() {
             <a key={info.id} className="tile" href={href({ view: 'conversation', id: info.id, tab: 'talk' })}>
               <strong>{info.title || 'Untitled'}</strong>
               <span className="quiet">
-                {folder(info.directory)} · {info.agent ?? 'agent'} · {info.model?.id ?? 'model'}
+                {folder(info.directory)} · {info.agent ?? 'agent'} · <Model info={info} />
               </span>
               <span className="tile-state">
                 <span className="spinner" /> {info.status === 'retry' ? 'asks the provider again' : 'works'}

@@ -52,6 +52,8 @@ export function Talk({ open, info, at }: { open: Open; info: Conversation; at: s
   const content = useRef<HTMLDivElement>(null)
   const handle = useRef<VirtualizerHandle>(null)
   const sticks = useRef(true)
+  /** Where the conversation stood, and how long it was, when it was last looked at. */
+  const stood = useRef({ top: 0, height: 0 })
   const [isAway, setAway] = useState(false)
   const known = open.model.rows()
   const taken = takenBack(info)
@@ -79,7 +81,10 @@ export function Talk({ open, info, at }: { open: Open; info: Conversation; at: s
     const [box, list] = [scroller.current, handle.current]
     if (!box || !list) return
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight
-    sticks.current = rest < NEAR
+    // It leaves the end when somebody scrolls up, and not when it grows faster than it is drawn.
+    if (rest < NEAR) sticks.current = true
+    else if (box.scrollTop < stood.current.top && box.scrollHeight >= stood.current.height) sticks.current = false
+    stood.current = { top: box.scrollTop, height: box.scrollHeight }
     setAway(rest > box.clientHeight)
     if (box.scrollTop < EARLY) void open.older()
     void open.look(list.findItemIndex(box.scrollTop), list.findItemIndex(box.scrollTop + box.clientHeight))
@@ -101,6 +106,15 @@ export function Talk({ open, info, at }: { open: Open; info: Conversation; at: s
     sticks.current = true
     toEnd()
   }, [open, toEnd])
+
+  useEffect(
+    () =>
+      open.sent.subscribe(() => {
+        sticks.current = true
+        toEnd()
+      }),
+    [open, toEnd],
+  )
 
   // A search result: read back to its entry, then go there.
   const isRead = open.model.next !== undefined

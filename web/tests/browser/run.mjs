@@ -367,8 +367,59 @@ try {
     assert.ok(await page.locator('.row.found').evaluate((row) => { const box = row.getBoundingClientRect(); return box.top < innerHeight && box.bottom > 0 }))
     await accessible(page, 'search')
     await picture(page, 'search')
+    // What a tool printed as JSON is read as text.
+    await page.getByLabel('Search conversations').fill('refill in_progress')
+    await hits.filter({ hasText: 'content: Refill by elapsed time, status: in_progress' }).first().waitFor()
+    assert.equal(await hits.filter({ hasText: '{' }).count(), 0)
     await page.getByLabel('Search conversations').fill('nothing says thisword')
     await shows(page, 'Nothing has that, neither titles nor messages.')
+    await leave(page)
+  })
+
+  // What is at the end stays in view while it grows, what is read above stays where it is, and a prompt goes to the end.
+  await test('the end', async () => {
+    const id = await world.session('Followed to its end')
+    const page = await visit(`#/c/${id}`)
+    const box = page.locator('.scroller')
+    const rest = () => box.evaluate((it) => it.scrollHeight - it.scrollTop - it.clientHeight)
+    const settled = async () => {
+      await page.locator('.working').waitFor({ state: 'detached', timeout: 30_000 })
+      await page.waitForTimeout(300)
+    }
+    const prompt = page.getByLabel('Prompt', { exact: true })
+    for (const text of ['rework the limiter once more', 'print a lot', 'rework the limiter again']) {
+      await prompt.fill(text)
+      await prompt.press('Enter')
+      await page.locator('.working').waitFor({ timeout: 30_000 })
+      await settled()
+      assert.ok((await rest()) < 40, `${text}: ${await rest()} pixels from the end`)
+    }
+    await box.hover()
+    await page.mouse.wheel(0, -900)
+    await page.waitForTimeout(300)
+    const top = await box.evaluate((it) => it.scrollTop)
+    await world.prompt(id, 'print a lot')
+    await page.locator('.working').waitFor({ timeout: 30_000 })
+    await settled()
+    assert.ok(Math.abs((await box.evaluate((it) => it.scrollTop)) - top) < 5)
+    await prompt.fill('print a lot')
+    await prompt.press('Enter')
+    await page.locator('.working').waitFor({ timeout: 30_000 })
+    await settled()
+    assert.ok((await rest()) < 40, `${await rest()} pixels from the end`)
+    await leave(page)
+  })
+
+  // Conversations with one title are told apart by how they began.
+  await test('one title', async () => {
+    const page = await visit()
+    for (const text of ['look at the first half', 'look at the second half']) await world.prompt(await world.session('Two halves'), text)
+    const both = page.getByRole('navigation', { name: 'Conversations' }).getByRole('link', { name: /Two halves/ })
+    await both.filter({ hasText: 'look at the first half' }).waitFor()
+    await both.filter({ hasText: 'look at the second half' }).waitFor()
+    assert.equal(await page.locator('.item-opening').filter({ hasText: 'ask me' }).count(), 0)
+    await accessible(page, 'one title')
+    await picture(page, 'one-title')
     await leave(page)
   })
 

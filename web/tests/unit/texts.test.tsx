@@ -22,6 +22,13 @@ describe('markdown', () => {
     }
   })
 
+  it('shows task lists with boxes', () => {
+    const made = html('- [x] done\n- [ ] `open`\n- [ ]\n- [y] neither\n\n[x] no item')
+    expect(made).toContain('☑ done')
+    expect(made).toContain('☐ <code>open</code>')
+    for (const text of ['[y] neither', '[x] no item']) expect(made).toContain(text)
+  })
+
   it('opens addresses without telling where from', () => {
     expect(html('[a](https://example.com/)')).toContain('target="_blank" rel="noopener noreferrer nofollow"')
     expect([isSafe('https://a.b'), isSafe('mailto:a@b.c'), isSafe('javascript:1'), isSafe('/x'), isSafe('JAVASCRIPT:1'), isSafe('file:///etc')]).toEqual([true, true, false, false, false, false])

@@ -42,6 +42,9 @@ struct Release {
     epoch: String,
 }
 
+/// Maximum size of the program with everything in it, in bytes (issue 21).
+const MAX_SIZE: u64 = 40_000_000;
+
 impl Release {
     fn of(binary: &Path) -> Result<Self> {
         let (debian_arch, npm_arch) = match std::env::consts::ARCH {
@@ -129,7 +132,15 @@ fn dist_binary() -> Result<PathBuf> {
         "--bin",
         "outrigger",
     ]))?;
-    Ok(parity::target_folder()?.join("dist/outrigger"))
+    let binary = parity::target_folder()?.join("dist/outrigger");
+    let size = fs::metadata(&binary).map_or(0, |it| it.len());
+    if size > MAX_SIZE {
+        return failed(format!(
+            "{}: {size} bytes, at most {MAX_SIZE} may be",
+            binary.display()
+        ));
+    }
+    Ok(binary)
 }
 
 /// Removes the results of an earlier run, so that the checksums contain nothing old.

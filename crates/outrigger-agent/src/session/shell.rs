@@ -93,19 +93,19 @@ impl Agent {
         self.state.commit(Vec::new(), begun).await?;
 
         let mut output = Tail::default();
-        let note = tokio::select! {
-            ended = self.follow(id, &input.command, &part, &mut output) => ended.err(),
+        let ended = tokio::select! {
+            ended = self.follow(id, &input.command, &part, &mut output) => ended,
             true = is_raised(&mut cancelled) => {
-                Some("<metadata>\nUser aborted the command\n</metadata>".to_owned())
+                Err("<metadata>\nUser aborted the command\n</metadata>".to_owned())
             }
         };
-        let mut text = output.text();
-        if let Some(note) = note {
-            text = format!("{text}\n\n{note}");
-        }
+        let (text, exit) = match ended {
+            Ok(exit) => (output.text(), exit),
+            Err(note) => (format!("{}\n\n{note}", output.text()), None),
+        };
         let at = now();
         message.time.completed = Some(at);
-        complete(&mut part, text, at);
+        complete(&mut part, (text, exit), at);
         let info = MessageInfo::Assistant(message);
         let events = vec![
             updated(id, info.clone()),
@@ -173,34 +173,34 @@ impl Agent {
         (events, message, call)
     }
 
-    /// Runs the command and publishes its output. Dropping the future kills it with everything that it started.
+    /// Runs the command, publishes its output, and returns its exit code, if it has one. Dropping the future kills it with everything that it started.
     async fn follow(
         &self,
         id: &SessionId,
         command: &str,
         part: &Part,
         output: &mut Tail,
-    ) -> Result<(), String> {
+    ) -> Result<Option<i32>, String> {
         let mut child = self.start_shell(id, command, part).await?;
         let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
         let (mut out, mut err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
         let mut tick = interval(PROGRESS);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut ended: Option<Instant> = None;
+        let (mut ended, mut code): (Option<Instant>, _) = (None, None);
         while ended.is_none() || stdout.is_some() || stderr.is_some() {
             let linger = ended.unwrap_or_else(Instant::now) + DRAIN_TIMEOUT;
             tokio::select! {
                 n = read_some(&mut stdout, &mut out), if stdout.is_some() => output.add(out.get(..n).unwrap_or_default()),
                 n = read_some(&mut stderr, &mut err), if stderr.is_some() => output.add(err.get(..n).unwrap_or_default()),
                 exit = child.wait(), if ended.is_none() => {
-                    exit.map_err(|e| e.to_string())?;
+                    code = exit.map_err(|e| e.to_string())?.code;
                     ended = Some(Instant::now());
                 }
                 _ = tick.tick(), if output.fresh => self.show(part, output),
                 () = tokio::time::sleep_until(linger), if ended.is_some() => break,
             }
         }
-        Ok(())
+        Ok(code)
     }
 
     /// Starts the shell with the variables that plugins add (`shell.env`).
@@ -293,8 +293,8 @@ fn running(command: &str, at: u64) -> PartKind {
     })
 }
 
-/// Completes the call with the command's output.
-fn complete(part: &mut Part, output: String, at: u64) {
+/// Completes the call with the command's output and exit code.
+fn complete(part: &mut Part, (output, exit): (String, Option<i32>), at: u64) {
     let PartKind::Tool(call) = &mut part.kind else {
         return;
     };
@@ -304,7 +304,7 @@ fn complete(part: &mut Part, output: String, at: u64) {
     };
     call.state = ToolState::Completed {
         input: call.state.input().clone(),
-        metadata: json!({ "output": output }),
+        metadata: json!({ "output": output, "exit": exit }),
         output,
         title: String::new(),
         time: PartTime {

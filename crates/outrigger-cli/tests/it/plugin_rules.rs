@@ -214,7 +214,7 @@ fn a_question_about_what_a_plugins_rules_would_allow_offers_the_grant() {
     );
     let mut person = crate::question::Person::at(&world, &["do it"]);
     person.ends(0);
-    assert!(!person.screen().contains("? allow"), "{}", person.screen());
+    assert!(!person.screen().contains("? [y]es"), "{}", person.screen());
 }
 
 /// A tool of the plugin gives rules to its own session.

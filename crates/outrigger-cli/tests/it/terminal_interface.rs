@@ -88,6 +88,12 @@ impl<'w> Tmux<'w> {
     /// Checks that the terminal is restored: its own screen, a cursor, echoed lines.
     #[track_caller]
     fn is_restored(&self) {
+        // What is typed before the program has ended is the program's.
+        let has_ended = || {
+            let command = self.tmux(&["display", "-p", "#{pane_current_command}"]);
+            command.trim() != "outrigger"
+        };
+        assert!(wait_until(WAIT_TIMEOUT, has_ended), "{}", self.screen());
         self.runs(
             "stty -a | tr ' ;' '\\n' | grep -x -e icanon -e echo -e isig | sort | tr '\\n' +",
         );
@@ -126,8 +132,13 @@ fn a_turn_with_a_question_and_the_terminal_as_it_was() {
     };
     tmux.runs("$OUTRIGGER --prompt 'make the file'");
     tmux.sees("┃ make the file");
-    let screen = tmux.sees("? allow bash?");
+    let screen = tmux.sees("? run a command?");
     assert!(screen.contains("command │ touch a.txt"), "{screen}");
+    let named = tmux.tmux(&["display", "-p", "#{pane_title}"]);
+    assert!(
+        named.starts_with("? ") && named.contains(" · outrigger"),
+        "{named}"
+    );
     // Keys that come at once are meant for the prompt: the user reads the question before answering it.
     std::thread::sleep(Duration::from_millis(700));
     assert!(!world.path("a.txt").exists());
@@ -188,7 +199,7 @@ fn a_signal_in_the_middle_restores_the_terminal() {
         return;
     };
     tmux.runs("sh -c 'echo $$ > pid; exec $OUTRIGGER --prompt make'; echo \"left $?\"");
-    tmux.sees("? allow bash?");
+    tmux.sees("? run a command?");
     let pid = std::fs::read_to_string(world.path("pid")).unwrap();
     let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -201,7 +212,7 @@ fn a_signal_in_the_middle_restores_the_terminal() {
 /// terminal.
 #[test]
 fn a_server_is_attached_to_and_its_end_is_said() {
-    let world = World::new([turn([touch("c.txt")]), done()]);
+    let world = World::new([turn([touch("c.txt")]), done(), done()]);
     asking(&world);
     let server = world.serve(&[]);
     let Some(tmux) = Tmux::open(&world, 100, 24) else {
@@ -212,7 +223,7 @@ fn a_server_is_attached_to_and_its_end_is_said() {
         "$OUTRIGGER --attach {url} --prompt 'make the heron'"
     ));
     tmux.sees("┃ make the heron");
-    tmux.sees("? allow bash?");
+    tmux.sees("? run a command?");
     // Keys that come at once are meant for the prompt.
     std::thread::sleep(Duration::from_millis(700));
     tmux.presses("y");
@@ -229,8 +240,15 @@ fn a_server_is_attached_to_and_its_end_is_said() {
     tmux.sees("▸ make the heron");
     tmux.presses("Enter");
     tmux.sees("┃ make the heron");
+    let port = url.rsplit(':').next().unwrap().to_owned();
     server.kill();
     tmux.sees("lost the connection to the server");
+    // The same server at the same address: the conversation goes on.
+    let _server = world.serve_with(world.command(&["serve", "--port", &port]));
+    tmux.sees("connected to the server again");
+    tmux.runs("go on");
+    tmux.sees("┃ go on");
+    tmux.sees("▣ build");
     tmux.presses("C-d");
     tmux.is_restored();
 }
@@ -242,7 +260,8 @@ fn an_editor_a_kill_and_wrong_keys() {
     let Some(tmux) = Tmux::open(&world, 160, 24) else {
         return;
     };
-    tmux.runs("sh -c \"echo \\$\\$ > pid; exec env VISUAL='stty -a > modes; printf edited >' $OUTRIGGER\"");
+    tmux.runs("sh -c \"echo \\$\\$ > pid; exec env VISUAL='sh editor.sh' $OUTRIGGER\"");
+    world.file("editor.sh", "stty -a > modes; printf edited > \"$1\"\n");
     tmux.sees("❯");
     tmux.presses("C-x");
     tmux.presses("e");
@@ -251,6 +270,13 @@ fn an_editor_a_kill_and_wrong_keys() {
     assert!(modes.contains(" icanon"), "{modes}");
     tmux.types(" more");
     tmux.sees("❯ edited more");
+    // One that is killed in the middle leaves the terminal as it set it: what was written stays, and keys are read.
+    world.file("editor.sh", "stty -isig -icrnl; kill -9 $$\n");
+    tmux.presses("C-x");
+    tmux.presses("e");
+    tmux.sees("the prompt is as it was");
+    tmux.types(" and more");
+    tmux.sees("❯ edited more and more");
     let pid = std::fs::read_to_string(world.path("pid")).unwrap();
     // While nothing happens the loop does not wake up: its thread only waits.
     let waits = || {

@@ -15,6 +15,11 @@ const MAX_VALUES: usize = 32 * 1024;
 const MAX_SEARCHED: usize = 128 * 1024;
 /// Bytes of a text that are kept around what differs.
 const CONTEXT: usize = 200;
+/// Bytes around a kept part in which secrets are looked for.
+const MARGIN: usize = 8 * 1024;
+
+/// The name of the place of a value, and what takes secrets out of it.
+type Place<'a> = (&'a str, &'a RedactFn);
 
 /// How much may still be kept.
 pub(super) struct Room(usize);
@@ -25,12 +30,11 @@ impl Default for Room {
     }
 }
 
-/// A value without secrets.
-struct Searched<'a> {
-    original: &'a Value,
-    value: Value,
+/// A value as it is compared: a long text as it stands, anything else without secrets.
+enum Compared<'a> {
+    Text(&'a str),
     /// Of a text the text, of anything else its JSON text.
-    text: String,
+    Clean(Value, String),
 }
 
 impl Room {
@@ -42,22 +46,20 @@ impl Room {
         after: Option<&Value>,
         redact: &RedactFn,
     ) -> (Option<RecordedValue>, Option<RecordedValue>) {
-        let name = name_of(at);
-        let search = |value| Searched::new(name, value, redact);
+        let place = (name_of(at), redact);
         match (before, after) {
             (Some(before), Some(after)) => {
-                let (old, new) = (search(before), search(after));
-                let text = |of: &Option<Searched<'_>>| of.as_ref().map(|it| it.text.clone());
-                let (a, b) = (
-                    text(&old).unwrap_or_default(),
-                    text(&new).unwrap_or_default(),
-                );
-                let (begin, end) = common(&a, &b);
-                let old = self.one(before, old, (begin, end));
-                (Some(old), Some(self.one(after, new, (begin, end))))
+                let (old, new) = (Compared::of(before, place), Compared::of(after, place));
+                let alike = match (&old, &new) {
+                    (Some(old), Some(new)) => common(old.text(), new.text()),
+                    _ => (0, 0),
+                };
+                let old = self.one(before, old, alike, place);
+                (Some(old), Some(self.one(after, new, alike, place)))
             }
             (before, after) => {
-                let mut one = |value| self.one(value, search(value), (0, 0));
+                let mut one =
+                    |value: &Value| self.one(value, Compared::of(value, place), (0, 0), place);
                 (before.map(&mut one), after.map(&mut one))
             }
         }
@@ -67,10 +69,11 @@ impl Room {
     fn one(
         &mut self,
         value: &Value,
-        searched: Option<Searched<'_>>,
+        compared: Option<Compared<'_>>,
         common: (usize, usize),
+        place: Place<'_>,
     ) -> RecordedValue {
-        let kept = searched.map(|it| it.recorded(common));
+        let kept = compared.map(|it| it.recorded(value, common, place));
         let size = |of: &RecordedValue| match of {
             RecordedValue::Whole { value } => json_bytes(value),
             RecordedValue::Excerpt { text, .. } => text.len(),
@@ -89,51 +92,102 @@ impl Room {
     }
 }
 
-impl<'a> Searched<'a> {
+impl<'a> Compared<'a> {
     /// None of a value that is too large for that.
-    fn new(name: &str, original: &'a Value, redact: &RedactFn) -> Option<Self> {
-        if json_bytes(original) > MAX_SEARCHED {
-            return None;
+    fn of(value: &'a Value, (name, redact): Place<'_>) -> Option<Self> {
+        match value {
+            Value::String(text) if text.len() > MAX_SEARCHED => return None,
+            Value::String(text) if text.len() > MAX_VALUE => return Some(Self::Text(text)),
+            Value::String(_) => {}
+            other if json_bytes(other) > MAX_SEARCHED => return None,
+            _ => {}
         }
-        let mut value = original.clone();
+        let mut value = value.clone();
         redact(name, &mut value);
         let text = match &value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        Some(Self {
-            original,
-            value,
-            text,
-        })
+        Some(Self::Clean(value, text))
     }
 
-    fn recorded(self, (begin, end): (usize, usize)) -> RecordedValue {
-        if self.text.len() <= MAX_VALUE {
-            return RecordedValue::Whole { value: self.value };
-        }
-        let from = floor(&self.text, begin.saturating_sub(CONTEXT));
-        let until = (self.text.len() - end).saturating_add(CONTEXT);
-        let until = until.min(from + MAX_VALUE).min(self.text.len());
-        let until = floor(&self.text, until);
-        RecordedValue::Excerpt {
-            text: self.text.get(from..until).unwrap_or_default().to_owned(),
-            from: from as u64,
-            bytes: self.text.len() as u64,
-            sha256: hash(self.original),
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Clean(_, text) => text,
         }
     }
+
+    fn recorded(
+        self,
+        original: &Value,
+        (begin, end): (usize, usize),
+        place: Place<'_>,
+    ) -> RecordedValue {
+        if let Self::Clean(value, text) = &self
+            && text.len() <= MAX_VALUE
+        {
+            return RecordedValue::Whole {
+                value: value.clone(),
+            };
+        }
+        let text = self.text();
+        let from = floor(text, begin.saturating_sub(CONTEXT));
+        let until = (text.len() - end).saturating_add(CONTEXT);
+        let until = until.min(from + MAX_VALUE).min(text.len());
+        let until = floor(text, until);
+        let shown = match &self {
+            Self::Text(text) => without_secrets(text, (from, until), place),
+            Self::Clean(..) => text.get(from..until).unwrap_or_default().to_owned(),
+        };
+        RecordedValue::Excerpt {
+            text: shown,
+            from: from as u64,
+            bytes: text.len() as u64,
+            sha256: hash(original),
+        }
+    }
+}
+
+/// A part of a long text. Secrets are looked for in what stands around it as well, so that one which reaches into it, or is
+/// named before it, is found whole.
+fn without_secrets(text: &str, (from, until): (usize, usize), (name, redact): Place<'_>) -> String {
+    let first = floor(text, from.saturating_sub(MARGIN));
+    let last = floor(text, (until + MARGIN).min(text.len()));
+    let mut around = Value::from(text.get(first..last).unwrap_or_default());
+    redact(name, &mut around);
+    let clean = around.as_str().unwrap_or_default();
+    if clean.len() <= until - from {
+        return clean.to_owned();
+    }
+    // Where a secret was taken out in front of it, the part is another one by as much.
+    let start = floor(clean, (from - first).min(clean.len()));
+    let end = floor(clean, (start + until - from).min(clean.len()));
+    clean.get(start..end).unwrap_or_default().to_owned()
 }
 
 /// How many bytes two texts begin and end with alike.
 fn common(a: &str, b: &str) -> (usize, usize) {
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    let same = |(a, b): &(&u8, &u8)| a == b;
-    let begin = a.iter().zip(b).take_while(same).count();
+    let chunks = a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK));
+    let alike = CHUNK * chunks.take_while(|(a, b)| a == b).count();
+    let rest = a.iter().skip(alike).zip(b.iter().skip(alike));
+    let begin = alike + rest.take_while(|(a, b)| a == b).count();
+    // What is part of the beginning is none of the end.
     let left = a.len().min(b.len()) - begin;
-    let end = a.iter().rev().zip(b.iter().rev());
-    (begin, end.take(left).take_while(same).count())
+    let tail = |of: &[u8]| of.len() - left;
+    let (a, b) = (
+        a.get(tail(a)..).unwrap_or_default(),
+        b.get(tail(b)..).unwrap_or_default(),
+    );
+    let chunks = a.rchunks_exact(CHUNK).zip(b.rchunks_exact(CHUNK));
+    let alike = CHUNK * chunks.take_while(|(a, b)| a == b).count();
+    let rest = a.iter().rev().skip(alike).zip(b.iter().rev().skip(alike));
+    (begin, alike + rest.take_while(|(a, b)| a == b).count())
 }
+
+/// Bytes that are compared at once.
+const CHUNK: usize = 64;
 
 /// The name that a place has: the last step of its pointer that is not an index.
 fn name_of(at: &str) -> &str {
@@ -156,4 +210,22 @@ fn json_bytes(value: &Value) -> usize {
     // Nothing here fails to write.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::common;
+
+    proptest! {
+        /// Byte by byte the answer is the same.
+        #[test]
+        fn what_is_alike_is_found_in_steps(a in "[ab]{0,3}(a{70}|b{64}){0,3}[ab]{0,9}", b in "[ab]{0,3}(a{70}|b{64}){0,3}[ab]{0,9}") {
+            let begin = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+            let left = a.len().min(b.len()) - begin;
+            let end = a.bytes().rev().zip(b.bytes().rev()).take(left).take_while(|(a, b)| a == b).count();
+            prop_assert_eq!(common(&a, &b), (begin, end));
+        }
+    }
 }

@@ -215,6 +215,36 @@ fn secrets_are_taken_out_before_a_value_is_cut() {
     );
 }
 
+/// Of a long text only the surroundings of what is kept are looked through.
+#[test]
+fn a_secret_that_reaches_into_what_is_kept_is_taken_out() {
+    let redact: RedactFn = Arc::new(|name, value| {
+        let Value::String(text) = value else { return };
+        assert!(
+            text.len() < 20_000,
+            "{} bytes are looked through",
+            text.len()
+        );
+        *text = match name {
+            "token" => "[removed]".to_owned(),
+            _ => text.replace("hunter2hunter2", "[removed]"),
+        };
+    });
+    let rest = "p".repeat(60_000);
+    // The part that is kept begins 200 bytes before what differs, which is within the secret.
+    let text = |c: char| format!("{rest}hunter2hunter2{}{c}{rest}", "q".repeat(195));
+    let side = |c: char| json!({ "t": text(c), "token": text(c) });
+    let given = Given::of(&[payload(side('x'), None)]);
+    let values = given.changes(&[payload(side('y'), None)], &redact);
+    let shown = lines(&values);
+    assert!(!shown.join("").contains("hunter2"), "{shown:?}");
+    assert!(
+        shown[0].contains("qqqxppp") && shown[0].contains("qqqyppp"),
+        "{shown:?}"
+    );
+    assert_eq!(shown[1], "/token 60009:[removed] -> 60009:[removed]");
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,7 +1,7 @@
 //! `cargo xtask bench hooks`: what a hook call costs, and what large histories cost, measured over a real plugin process.
 //!
 //! Prints a table; `--json FILE` writes the values, `--check` makes a missed goal an error. `--only
-//! hook|transform|curve|host|recovery` runs a part. Not a test: figures want a quiet machine.
+//! hook|transform|curve|host|traces|recovery` runs a part. Not a test: figures want a quiet machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -10,6 +10,7 @@ mod history;
 mod peak;
 mod room;
 mod side;
+mod traces;
 
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,9 @@ fn main() {
         if wanted("host") {
             beside_ten(&mut report).await;
         }
+        if wanted("traces") {
+            traces::traces(&mut report).await;
+        }
         if wanted("recovery") {
             recovery(&mut report).await;
         }
@@ -110,13 +114,13 @@ fn main() {
 }
 
 #[derive(Default)]
-struct Report {
-    values: Vec<Value>,
+pub(crate) struct Report {
+    pub(crate) values: Vec<Value>,
     missed: Vec<String>,
 }
 
 impl Report {
-    fn goal(&mut self, text: String, met: bool) -> &'static str {
+    pub(crate) fn goal(&mut self, text: String, met: bool) -> &'static str {
         if met {
             return "ok";
         }
@@ -195,7 +199,7 @@ impl Times {
     }
 }
 
-async fn timed(work: impl Future<Output = ()>) -> Duration {
+pub(crate) async fn timed(work: impl Future<Output = ()>) -> Duration {
     let began = Instant::now();
     work.await;
     began.elapsed()
@@ -406,7 +410,7 @@ async fn beside_ten(report: &mut Report) {
     println!();
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

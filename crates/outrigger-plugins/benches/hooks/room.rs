@@ -15,6 +15,7 @@ use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, Tool
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::path_masks::Covers;
+use outrigger_store::Redactor;
 use serde_json::{Value, json};
 
 use crate::Way;
@@ -37,6 +38,10 @@ export default async () => ({
   "experimental.chat.messages.transform": async (input, output) => {
     if (output.messages.length === 0) throw new Error("no messages");
     for (const until = performance.now() + works; performance.now() < until;) walk();
+  },
+  "tool.execute.after": (input, output) => {
+    if (input.tool === "title") output.title = `${output.title} (checked)`;
+    if (input.tool === "output") output.output = `${output.output}\nchecked`;
   },
   "experimental.chat.system.transform": (input) => {
     if (input.fault === "spins") for (;;) {}
@@ -79,6 +84,11 @@ impl Room {
     }
 
     pub(crate) async fn with(settings: PluginSettings) -> Self {
+        Self::recording(settings, true).await
+    }
+
+    /// A project whose records have the values that hooks changed, or not.
+    pub(crate) async fn recording(settings: PluginSettings, values: bool) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
         let file = root.path().join("plugin.mjs");
@@ -116,7 +126,11 @@ impl Room {
             covers: Arc::new(|| Ok(Covers::default())),
             progress: Arc::new(|_| {}),
             notice: Arc::new(|_| {}),
-            redact: Arc::new(|_, _| {}),
+            redact: values.then(|| {
+                let redactor = Redactor::default();
+                Arc::new(move |name: &str, value: &mut Value| redactor.clean_value(name, value))
+                    as _
+            }),
             now: || 1_700_000_000_000,
         })
         .await;
@@ -178,6 +192,28 @@ impl Room {
         .await;
     }
 
+    /// A hook behind a call that printed this: it changes the field that is named, or nothing. Returns how many values the
+    /// record has of that.
+    pub(crate) async fn behind_a_call(&self, changes: &str, printed: &str) -> usize {
+        let input = json!({"tool": changes, "sessionID": "ses_1", "callID": "call_1", "args": {}});
+        let output = json!({"title": "a.rs", "output": printed, "metadata": {}});
+        let pipeline = self.plugins.pipeline();
+        let items = vec![HookPayload::new(input, output)];
+        let context = PipelineContext::default();
+        let result = pipeline
+            .run(HookPoint::ToolAfterResult, items, context)
+            .await;
+        assert_eq!(result.records.len(), 1, "{:?}", result.records);
+        let record = result.records.first().unwrap();
+        assert_eq!(record.outcome.name(), "ok", "{record:?}");
+        assert_eq!(
+            record.changed.is_empty(),
+            changes == "nothing",
+            "{record:?}"
+        );
+        record.values.places.len()
+    }
+
     /// From now on `messages.transform` takes this much longer, and walks through memory meanwhile.
     pub(crate) async fn works(&self, time: Duration) {
         let input = json!({"works": time.as_secs_f64() * 1e3});
@@ -206,7 +242,7 @@ impl Room {
     }
 }
 
-fn settings(way: Way) -> PluginSettings {
+pub(crate) fn settings(way: Way) -> PluginSettings {
     let mut settings = PluginSettings::default();
     settings.deadlines.normal = Duration::from_secs(30);
     settings.file_ipc = way != Way::Inline;

@@ -206,7 +206,7 @@ impl Project {
                 let notices = Arc::clone(&self.notices);
                 Arc::new(move |notice| notices.lock().unwrap().push(notice))
             },
-            redact: Arc::new(|_, _| {}),
+            redact: Some(Arc::new(|_, _| {})),
             now: || 1_700_000_000_000,
         })
         .await

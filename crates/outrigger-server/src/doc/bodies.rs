@@ -128,7 +128,7 @@ bodies! {
     outrigger.v1.audit.list ? {session?: string, plugin?: string, kind?: string, hook?: string, decision?: string, subject?: string,
         since?: integer, until?: integer, after?: integer, limit?: integer} -> [AuditEntry];
     outrigger.v1.audit.verify -> AuditVerification;
-    outrigger.v1.conversation.list ? {limit?: integer, cursor?: string, search?: string, children?: boolean} -> ConversationPage;
+    outrigger.v1.conversation.list ? {limit?: integer, cursor?: string, search?: string, project?: string, children?: boolean} -> ConversationPage;
     outrigger.v1.conversation.get -> Conversation;
     outrigger.v1.conversation.content -> (text);
     outrigger.v1.conversation.diff -> [PromptDiff];

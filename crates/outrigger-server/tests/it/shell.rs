@@ -27,6 +27,7 @@ async fn a_command_is_a_pair_of_messages_that_the_model_reads() {
         output.contains("one\n") && output.contains("two\n"),
         "{output}"
     );
+    assert_eq!(state["metadata"]["exit"], 3);
     assert!(answer["info"]["time"]["completed"].is_u64());
     let messages = h.messages(&session).await;
     assert_eq!(messages.len(), 2);

@@ -268,6 +268,17 @@ impl Store {
         self.inner.readers.read(|r| r.message(session, message))
     }
 
+    /// The first message of a session with its parts.
+    ///
+    /// # Errors
+    /// As [`Store::session`].
+    pub fn first_message(
+        &self,
+        session: &SessionId,
+    ) -> Result<Option<MessageWithParts>, StoreError> {
+        self.inner.readers.read(|r| r.first_message(session))
+    }
+
     /// The todo list of a session; empty when there is none.
     ///
     /// # Errors

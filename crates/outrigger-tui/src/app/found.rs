@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::history::get;
 use super::{App, PAGE};
 use crate::render::text::inline;
-use crate::state::conversation::Conversation;
 use crate::state::effect::{Effect, Then};
 use crate::state::picker::{Item, ListKind, Picker};
 
@@ -106,9 +105,7 @@ impl App {
         }
         self.has_older = messages.len() >= PAGE;
         self.has_newer = true;
-        let status = self.conversation.status.take();
-        self.conversation = Conversation::of(messages);
-        self.conversation.status = status;
+        self.conversation.replace(messages);
         self.show_found(part);
     }
 

@@ -5,6 +5,7 @@ use outrigger_protocol::message::MessageWithParts;
 use serde_json::json;
 
 use super::{App, MAX_BLOCKS, PAGE};
+use crate::render::theme::Role;
 use crate::state::effect::{Effect, Then};
 
 impl App {
@@ -19,12 +20,22 @@ impl App {
         let mut effects = if self.has_newer {
             Vec::new()
         } else {
+            self.since_reload.0 += 1;
             vec![get(
                 format!("/session/{id}/message?limit={count}"),
                 Then::Messages(id),
             )]
         };
         effects.extend(Self::open_questions());
+        effects
+    }
+
+    /// The server answers again: what happened meanwhile is fetched.
+    pub(crate) fn reconnected(&mut self) -> Vec<Effect> {
+        self.is_lost = false;
+        self.say("connected to the server again", Role::Good);
+        let mut effects = self.reload();
+        effects.push(get("/session/status".to_owned(), Then::Status));
         effects
     }
 

@@ -2,7 +2,6 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use outrigger_protocol::message::ModelRef;
-use outrigger_protocol::session::Session;
 use serde_json::Value;
 
 use super::App;
@@ -223,20 +222,6 @@ impl App {
             }
         }
     }
-}
-
-/// Returns the top-level sessions, latest first.
-pub(crate) fn sessions(mut all: Vec<Session>) -> Vec<Item> {
-    all.retain(|it| it.parent_id.is_none());
-    newest_first(all)
-}
-
-/// Sorts sessions, latest first.
-pub(crate) fn newest_first(mut all: Vec<Session>) -> Vec<Item> {
-    all.sort_by_key(|it| std::cmp::Reverse(it.time.updated));
-    all.iter()
-        .map(|it| Item::new(it.id.as_str(), inline(&it.title), inline(&it.path)))
-        .collect()
 }
 
 /// Returns the agents that answer users.

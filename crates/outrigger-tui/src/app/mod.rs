@@ -5,16 +5,16 @@
 mod act;
 mod attach;
 mod commands;
+mod events;
 mod found;
 mod history;
-#[cfg(test)]
-mod history_tests;
 mod lists;
 mod prompt;
 #[cfg(test)]
 mod prompt_tests;
 mod questions;
 mod replies;
+mod sessions;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -22,9 +22,9 @@ mod undo;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::{MessageInfo, ModelRef};
+use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::session::{Session, SessionStatus};
 use outrigger_protocol::turn::TurnBody;
 
@@ -65,6 +65,8 @@ pub struct Options {
     pub model: Option<ModelRef>,
     /// Earlier prompts, oldest first.
     pub history: Vec<String>,
+    /// Returns the time in milliseconds since 1970. Asked where the age of something is shown.
+    pub clock: fn() -> u64,
 }
 
 /// A prompt waiting for its session to be created.
@@ -85,6 +87,7 @@ pub struct App {
     pub(crate) size: (u16, u16),
     pub(crate) editor: Editor,
     pub(crate) history: Vec<String>,
+    pub(crate) clock: fn() -> u64,
     /// The recalled prompt in the editor, and the text before.
     pub(crate) recalled: Option<(usize, String)>,
     /// Files selected with `@`.
@@ -116,6 +119,8 @@ pub struct App {
     pub(crate) agents: Vec<Item>,
     pub(crate) agent: Option<String>,
     pub(crate) model: Option<ModelRef>,
+    /// The model of the configuration.
+    pub(crate) usual_model: Option<ModelRef>,
     /// Context sizes in tokens, by `provider/model`.
     pub(crate) limits: HashMap<String, u64>,
     /// No model can be used.
@@ -123,13 +128,23 @@ pub struct App {
     pub(crate) commands: Vec<Item>,
     /// Tokens of the last request, and its model.
     pub(crate) context: Option<(u64, String)>,
+    /// The time of the last input.
+    now: u64,
+    /// When the turn was first seen to run.
+    busy_since: Option<u64>,
     /// Turns that were requested and have not ended.
     pub(crate) turns: usize,
     pub(crate) has_older: bool,
+    /// Events of messages since they were asked for, and how many replies are awaited: a reply may be older than they are.
+    pub(crate) since_reload: (usize, Vec<Event>),
     /// The newest messages are not in memory.
     pub(crate) has_newer: bool,
     /// Deadline for a second Ctrl-C to quit.
     pub(crate) leaves_until: u64,
+    /// A call was refused without a word, which ends a turn.
+    pub(crate) said_no: bool,
+    /// The server does not answer.
+    pub(crate) is_lost: bool,
     /// The search in all conversations.
     pub(crate) sought: found::Sought,
     /// The prompt selected in the timeline.
@@ -155,6 +170,7 @@ impl App {
             size,
             editor: Editor::default(),
             history: options.history,
+            clock: options.clock,
             recalled: None,
             attached: Vec::new(),
             attachments: Attachments::default(),
@@ -179,14 +195,20 @@ impl App {
             agents: Vec::new(),
             agent: options.agent,
             model: options.model,
+            usual_model: None,
             limits: HashMap::new(),
             has_no_model: false,
             commands: Vec::new(),
             context: None,
+            now: 0,
+            busy_since: None,
             turns: 0,
             has_older: false,
+            since_reload: (0, Vec::new()),
             has_newer: false,
             leaves_until: 0,
+            said_no: false,
+            is_lost: false,
             sought: found::Sought::default(),
             chosen_prompt: None,
             refused_undo: None,
@@ -196,7 +218,18 @@ impl App {
 
     /// Handles an input at a time in milliseconds of any clock; returns the effects.
     pub fn update(&mut self, input: Input, now: u64) -> Vec<Effect> {
+        self.now = now;
+        let effects = self.handle(input, now);
+        self.busy_since = match self.busy_since {
+            _ if !self.is_busy() => None,
+            since => since.or(Some(now)),
+        };
+        effects
+    }
+
+    fn handle(&mut self, input: Input, now: u64) -> Vec<Effect> {
         match input {
+            Input::Tick => Vec::new(),
             Input::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
             Input::Key(key) => self.key(key, now),
             Input::Paste(text) => self.paste(&text, now),
@@ -232,16 +265,15 @@ impl App {
                     .ask(crate::state::asking::Dialog::Start(Box::new(ask)), now);
                 Vec::new()
             }
-            Input::Bus(event) => self.bus(&event, now),
+            Input::Bus(event) => self.on_event(&event, now),
             Input::Gap => self.reload(),
             Input::Gone => {
-                self.notice = Some((
-                    "lost the connection to the server; the conversation is saved".to_owned(),
-                    Role::Bad,
-                ));
+                self.is_lost = true;
                 self.turns = 0;
+                self.conversation.status = None;
                 Vec::new()
             }
+            Input::Back => self.reconnected(),
             Input::Reply(then, reply) => self.reply(then, reply, now),
             Input::Notice(text) => {
                 self.say(&text, Role::Warn);
@@ -258,6 +290,14 @@ impl App {
                 self.conversation.status,
                 Some(SessionStatus::Busy | SessionStatus::Retry { .. })
             )
+    }
+
+    /// Returns how long the turn has run, in milliseconds, while that is shown.
+    #[must_use]
+    pub fn busy_for(&self) -> Option<u64> {
+        let since = self.busy_since?;
+        let is_shown = self.notice.is_none() && self.asking.shown().is_none();
+        is_shown.then(|| self.now.saturating_sub(since))
     }
 
     /// Returns what determines the layout of the conversation.
@@ -339,6 +379,7 @@ impl App {
         let mut effects = vec![
             get("/agent", Then::Agents),
             get("/config/providers", Then::Models),
+            get("/config", Then::Config),
         ];
         self.start = start;
         self.is_entering = self.start.session.is_some() || self.start.resume;
@@ -365,56 +406,6 @@ impl App {
         }
     }
 
-    fn bus(&mut self, event: &BusEvent, now: u64) -> Vec<Effect> {
-        if let Event::SessionCreated { session_id, info } = &event.event
-            && info
-                .parent_id
-                .as_ref()
-                .is_some_and(|parent| self.is_ours(parent))
-        {
-            self.children.insert(session_id.clone());
-        }
-        let mut effects = self.ask_of(&event.event, now);
-        let own = self.session.as_ref().map(|it| &it.id);
-        if event.event.session_id().is_none() || event.event.session_id() != own {
-            return effects;
-        }
-        match &event.event {
-            Event::SessionUpdated { info, .. } => {
-                let was = self.session.as_ref().and_then(|it| it.revert.clone());
-                let is = info.revert.clone();
-                self.session = Some(info.as_ref().clone());
-                if was != is {
-                    effects.extend(self.reload());
-                }
-            }
-            Event::SessionDeleted { .. } => self.leave_session(),
-            Event::MessageUpdated { info, .. } => {
-                if matches!(**info, MessageInfo::User(_)) {
-                    self.unstored = None;
-                }
-                self.meter(info);
-            }
-            _ => {}
-        }
-        // Events after messages that are not in memory are fetched with them.
-        let is_of_message = matches!(
-            event.event,
-            Event::MessageUpdated { .. } | Event::PartUpdated { .. } | Event::PartDelta { .. }
-        );
-        if !(self.has_newer && is_of_message) {
-            self.conversation.on(&event.event);
-        }
-        if !self.is_busy() && !self.queued.is_empty() {
-            effects.extend(self.send_queued());
-        }
-        if self.scroll.follows() && self.conversation.blocks().len() > MAX_BLOCKS {
-            self.conversation.keep_newest(MAX_BLOCKS / 2);
-            self.has_older = true;
-        }
-        effects
-    }
-
     /// Expands or folds the block that was clicked.
     fn toggle_at(&mut self, row: u16) {
         let (shape, height) = (self.shape(), crate::view::conversation_height(self));
@@ -433,21 +424,6 @@ impl App {
         }
     }
 
-    /// Records how full the model's context is.
-    pub(crate) fn meter(&mut self, info: &MessageInfo) {
-        if let MessageInfo::Assistant(answer) = info {
-            let tokens = &answer.tokens;
-            let used = tokens.input
-                + tokens.output
-                + tokens.reasoning
-                + tokens.cache.read
-                + tokens.cache.write;
-            if used > 0 {
-                self.context = Some((used, format!("{}/{}", answer.provider_id, answer.model_id)));
-            }
-        }
-    }
-
     /// Returns whether a session is the displayed one, or one of its subagents.
     pub(crate) fn is_ours(&self, id: &SessionId) -> bool {
         self.session.as_ref().is_some_and(|it| it.id == *id) || self.children.contains(id)
@@ -456,11 +432,12 @@ impl App {
     pub(crate) fn leave_session(&mut self) {
         self.session = None;
         self.children.clear();
-        self.conversation = Conversation::default();
+        self.conversation.clear();
         self.scroll = Scroll::default();
         self.context = None;
         self.turns = 0;
         self.has_older = false;
+        self.since_reload = (0, Vec::new());
         self.has_newer = false;
         self.asking.clear();
     }

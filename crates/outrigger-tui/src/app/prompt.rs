@@ -12,8 +12,8 @@ use crate::render::theme::Role;
 use crate::state::effect::{Effect, Then};
 use crate::state::picker::{Completion, Item, fuzzy};
 
-/// Maximum number of completions shown.
-const MAX_COMPLETIONS: usize = 8;
+/// Maximum number of completions.
+const MAX_COMPLETIONS: usize = 100;
 /// Maximum number of prompts that can be recalled.
 pub(crate) const MAX_HISTORY: usize = 500;
 

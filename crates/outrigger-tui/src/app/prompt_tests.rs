@@ -176,6 +176,7 @@ fn keys_as_they_are_set_and_vi() {
         agent: None,
         model: None,
         history: Vec::new(),
+        clock: || 0,
     };
     let mut app = App::new(options, (60, 14));
     app.update(Input::Ready(Start::default()), 0);
@@ -221,7 +222,7 @@ fn a_long_prompt_scrolls_in_its_third() {
           1   one
           2 - two
           2 + 2
-     ✓ bash cargo test  2.3 s
+     ✗ bash cargo test  2.3 s
        ok␛[2J
        exit 1
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::App;
 use crate::render::theme::Role;
+use crate::state::actions::Action;
 use crate::state::asking::{Dialog, Inquiry};
 use crate::state::editor::{Editor, To};
 use crate::state::effect::{Effect, Then};
@@ -58,6 +59,9 @@ impl App {
             return self.words_key(key, now);
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if let Some(effects) = self.scroll_behind(key) {
+            return effects;
+        }
         match key.code {
             KeyCode::Up if !self.is_inquiry() => {
                 self.asking.scroll = self.asking.scroll.saturating_sub(1)
@@ -82,6 +86,39 @@ impl App {
         Vec::new()
     }
 
+    /// Scrolls the conversation while a question is shown: page keys where the question fits on the screen, and all that have
+    /// no meaning in it.
+    fn scroll_behind(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
+        let is_plain = matches!(
+            key.code,
+            KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown
+        ) && key.modifiers.is_empty();
+        let is_page = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        if is_plain && !(is_page && crate::view::question_fits(self)) {
+            return None;
+        }
+        let actions: Vec<Action> = self.keymap.actions(false, &key).collect();
+        let scrolls = actions.into_iter().find(|it| {
+            use Action::*;
+            matches!(
+                it,
+                PageUp | PageDown | HalfPageUp | HalfPageDown | LineUp | LineDown | First | Last
+            )
+        })?;
+        self.act(scrolls, 0)
+    }
+
+    /// Takes a letter that answers nothing as the beginning of a prompt: those that follow it at once do not answer, either.
+    fn typed_at_question(&mut self, key: KeyEvent, now: u64) {
+        if let KeyCode::Char(c) = key.code
+            && !(key.modifiers).intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
+            && !c.is_whitespace()
+        {
+            self.editor.insert(c.encode_utf8(&mut [0; 4]));
+            self.asking.is_typed_over(now);
+        }
+    }
+
     fn is_inquiry(&self) -> bool {
         matches!(self.asking.shown(), Some(Dialog::Question(_)))
     }
@@ -92,6 +129,8 @@ impl App {
         };
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let id = request.id.clone();
+        let said_no = matches!(key.code, KeyCode::Char('n') | KeyCode::Esc)
+            || control && key.code == KeyCode::Char('c');
         let reply = |reply: &str| {
             vec![call(
                 &format!("/permission/{id}/reply"),
@@ -116,8 +155,12 @@ impl App {
                 self.asking.words = Some(Editor::default());
                 return Vec::new();
             }
-            _ => return Vec::new(),
+            _ => {
+                self.typed_at_question(key, now);
+                return Vec::new();
+            }
         };
+        self.said_no |= said_no;
         self.asking.take(now);
         effects
     }
@@ -132,7 +175,10 @@ impl App {
             KeyCode::Char('y') if !control => true,
             KeyCode::Char('n') | KeyCode::Esc => false,
             KeyCode::Char('c') if control => false,
-            _ => return Vec::new(),
+            _ => {
+                self.typed_at_question(key, now);
+                return Vec::new();
+            }
         };
         self.asking.take(now);
         vec![Effect::Answer(id, yes)]

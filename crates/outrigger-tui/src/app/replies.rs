@@ -1,7 +1,7 @@
 //! Responses of the agent.
 
 use outrigger_client::ClientError;
-use outrigger_protocol::message::MessageWithParts;
+use outrigger_protocol::message::{MessageWithParts, ModelRef};
 use outrigger_protocol::permission::PermissionRequest;
 use outrigger_protocol::question::QuestionRequest;
 use outrigger_protocol::session::{Session, SessionStatus};
@@ -10,11 +10,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::history::get;
-use super::{App, PAGE, lists};
+use super::{App, PAGE, lists, sessions};
 use crate::render::theme::Role;
-use crate::state::conversation::Conversation;
 use crate::state::effect::{Effect, Then};
-use crate::state::picker::ListKind;
+use crate::state::picker::{Item, ListKind};
 
 impl App {
     /// Handles a response.
@@ -71,6 +70,7 @@ impl App {
                 let files: Vec<String> = of(value);
                 self.found_files(&before, &files);
             }
+            Then::Sessions => return self.list_sessions(of(value)),
             list => self.list(&list, &value),
         }
         Vec::new()
@@ -79,13 +79,13 @@ impl App {
     fn list(&mut self, list: &Then, value: &Value) {
         match list {
             Then::Found => self.found(value),
-            Then::Sessions => {
-                let items = lists::sessions(of(value.clone()));
-                let own = self.session.as_ref().map(|it| it.id.to_string());
-                self.fill(ListKind::Sessions, items, own.as_deref());
+            Then::Openings => self.tell_apart(value),
+            Then::Config => {
+                let model = value["model"].as_str();
+                self.usual_model = model.and_then(ModelRef::parse);
             }
             Then::Children => {
-                let items = lists::newest_first(of(value.clone()));
+                let items = sessions::newest_first(of(value.clone()), (self.clock)());
                 if items.is_empty() {
                     self.picker = None;
                     self.say("no subagent was started in this session", Role::Dim);
@@ -99,6 +99,9 @@ impl App {
             }
             Then::Models => {
                 let models = lists::models(value);
+                let name = |(item, _): &(Item, _)| (item.value.clone(), item.label.clone());
+                self.conversation
+                    .name_models(models.iter().map(name).collect());
                 let limits = models
                     .iter()
                     .filter_map(|(item, limit)| Some((item.value.clone(), (*limit)?)));
@@ -157,11 +160,14 @@ impl App {
                 return Vec::new();
             }
             // The question was answered elsewhere.
+            Then::Messages(_) => {
+                self.since_reload.0 = self.since_reload.0.saturating_sub(1);
+            }
             Then::Nothing if error.is_refusal() => {
                 self.say(error.message(), Role::Warn);
                 return Vec::new();
             }
-            Then::Files(_) | Then::Status => return Vec::new(),
+            Then::Files(_) | Then::Status | Then::Openings | Then::Config => return Vec::new(),
             // It is asked again: nothing was answered.
             Then::Granted => {
                 self.say(error.message(), Role::Bad);
@@ -193,6 +199,7 @@ impl App {
             self.agent = Some(agent);
         }
         let id = session.id.to_string();
+        self.conversation.set_root(&session.directory);
         self.session = Some(session);
         let found = self.fetch_found();
         let mut effects = found.unwrap_or_else(|| self.reload());
@@ -218,6 +225,7 @@ impl App {
             return Vec::new();
         };
         let id = session.id.to_string();
+        self.conversation.set_root(&session.directory);
         self.session = Some(session);
         self.release(&id)
     }
@@ -237,11 +245,16 @@ impl App {
         for message in &messages {
             self.meter(&message.info);
         }
-        let status = self.conversation.status.take();
-        self.conversation = Conversation::of(messages);
-        self.conversation.status = status;
+        self.conversation.replace(messages);
+        self.since_reload.0 = self.since_reload.0.saturating_sub(1);
+        for event in &self.since_reload.1 {
+            self.conversation.on(event);
+        }
+        if self.since_reload.0 == 0 {
+            self.since_reload.1.clear();
+        }
         if hidden > 0 {
-            let keys = self.keymap.keys("messages_redo").to_owned();
+            let keys = self.keymap.key("messages_redo");
             let text = format!("{hidden} messages are taken back; {keys} brings them back");
             self.conversation.note(text);
         }
@@ -254,6 +267,10 @@ impl App {
         }
         if self.turns == 0 {
             self.conversation.status = Some(SessionStatus::Idle);
+        }
+        if std::mem::take(&mut self.said_no) && !self.conversation.is_answered() {
+            self.conversation
+                .note("stopped at your no: say what is to be done instead");
         }
         match serde_json::from_value(value) {
             Ok(TurnOutcome::Failed { error }) => {

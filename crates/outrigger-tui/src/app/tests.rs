@@ -1,9 +1,14 @@
-//! Screens as users see them, and the effect of any order of events.
+//! Screens as users see them.
+
+mod cards;
+mod history;
+mod lists;
+mod order;
+mod questions;
 
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use proptest::prelude::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use serde_json::{Value, json};
@@ -22,6 +27,7 @@ pub(super) fn app(columns: u16, rows: u16) -> App {
         agent: None,
         model: None,
         history: vec!["an earlier prompt".to_owned()],
+        clock: || 3 * 60 * 60 * 1000,
     };
     App::new(options, (columns, rows))
 }
@@ -221,7 +227,7 @@ fn a_turn_as_it_is_shown() {
           1   one
           2 - two
           2 + 2
-     ✓ bash cargo test  2.3 s
+     ✗ bash cargo test  2.3 s
        ok␛[2J
        exit 1
 
@@ -242,7 +248,7 @@ fn a_narrow_terminal_shows_all_of_it() {
     app.update(permission("touch a && echo \u{1b}[2J日本語"), 0);
     let shown = screen(&mut app);
     for part in [
-        "? allow bash?",
+        "? run a command?",
         "│ touch a",
         "␛[2J日 本 語",
         "[y]es  [n]o  [a]lways",
@@ -268,44 +274,6 @@ fn what_is_typed_when_a_question_appears_goes_to_the_prompt() {
     assert_eq!(path, "/permission/per_1/reply");
     assert_eq!(body, &Some(json!({ "reply": "once" })));
     assert!(app.asking.shown().is_none());
-}
-
-/// A turn that ends leaves no question open.
-#[test]
-fn questions_end_with_their_turn() {
-    let mut app = talking(60, 20);
-    app.update(permission("ls"), 0);
-    let over = Input::Reply(
-        Then::Over("ses_1".into()),
-        Ok(json!({ "outcome": "cancelled" })),
-    );
-    let effects = app.update(over, 1);
-    assert!(effects.iter().any(|it| matches!(
-        it,
-        Effect::Call {
-            then: Then::Permissions,
-            ..
-        }
-    )));
-    assert!(app.asking.shown().is_some(), "it may be another turn's");
-    app.update(Input::Reply(Then::Permissions, Ok(json!([]))), 2);
-    assert!(app.asking.shown().is_none());
-}
-
-#[test]
-fn a_no_can_say_what_to_do_instead() {
-    let mut app = talking(60, 20);
-    app.update(permission("rm -rf ."), 0);
-    key(&mut app, KeyCode::Char('i'), GRACE);
-    type_in(&mut app, "use git clean", GRACE);
-    let effects = key(&mut app, KeyCode::Enter, GRACE);
-    let [Effect::Call { body, .. }] = effects.as_slice() else {
-        panic!("{effects:?}");
-    };
-    assert_eq!(
-        body,
-        &Some(json!({ "reply": "reject", "message": "use git clean" }))
-    );
 }
 
 #[test]
@@ -455,58 +423,4 @@ fn a_stream_grows_and_ends_as_it_was_stored() {
     );
     assert_eq!(screen(&mut app), streamed);
     assert!(streamed.contains("one two three"));
-}
-
-/// Generates an event.
-fn anything() -> impl Strategy<Value = Input> {
-    let n = 0..6_usize;
-    prop_oneof![
-        ".{0,4}".prop_map(Input::Paste),
-        (0..90_u16, 0..40_u16).prop_map(|(columns, rows)| Input::Resize(columns, rows)),
-        (-30..30_isize).prop_map(Input::Wheel),
-        prop::sample::select(vec!["a", "/", "@", "!", "y", "n", "v", "i", "1", " "])
-            .prop_map(|it| Input::Key(KeyEvent::new(KeyCode::Char(it.chars().next().unwrap()), KeyModifiers::NONE))),
-        prop::sample::select(vec![
-            KeyCode::Enter, KeyCode::Esc, KeyCode::Tab, KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Backspace, KeyCode::PageUp,
-            KeyCode::PageDown, KeyCode::Home, KeyCode::End, KeyCode::F(1)
-        ])
-        .prop_map(|it| Input::Key(KeyEvent::new(it, KeyModifiers::NONE))),
-        prop::sample::select("xcdpoulmnkwgbfrthsay".chars().collect::<Vec<_>>())
-            .prop_map(|it| Input::Key(KeyEvent::new(KeyCode::Char(it), KeyModifiers::CONTROL))),
-        n.clone().prop_map(|n| event("message.updated", json!({ "sessionID": "ses_1", "info": { "role": "user",
-            "id": format!("msg_{n}"), "sessionID": "ses_1", "time": { "created": 1 }, "agent": "b", "model": { "providerID": "p", "modelID": "m" } } }))),
-        (n.clone(), "(\\PC|\\n|\u{1b}\\[2J|日|`|#|-| ){0,40}").prop_map(|(n, text)| event("message.part.updated", json!({ "sessionID": "ses_1", "time": 1,
-            "part": { "id": format!("prt_{n}"), "sessionID": "ses_1", "messageID": format!("msg_{n}"), "type": "text", "text": text } }))),
-        (n.clone(), ".{0,9}").prop_map(|(n, delta)| event("message.part.delta", json!({ "sessionID": "ses_1", "messageID": format!("msg_{n}"),
-            "partID": format!("prt_{n}"), "field": "text", "delta": delta }))),
-        n.clone().prop_map(|n| event("message.part.updated", json!({ "sessionID": "ses_1", "time": 1, "part": { "id": format!("call_{n}"),
-            "sessionID": "ses_1", "messageID": format!("msg_{n}"), "type": "tool", "callID": "c", "tool": "edit", "state": edit("a", "x\n", "日\u{1b}\n") } }))),
-        n.clone().prop_map(|n| event("message.removed", json!({ "sessionID": "ses_1", "messageID": format!("msg_{n}") }))),
-        n.prop_map(|_| event("question.asked", json!({ "id": "que_1", "sessionID": "ses_1",
-            "questions": [{ "question": "q\u{1b}", "header": "h", "options": [{ "label": "a" }] }] }))),
-        Just(permission("ls \u{202e}x")),
-        Just(event("permission.replied", json!({ "sessionID": "ses_1", "requestID": "per_1", "reply": "once" }))),
-        Just(event("session.idle", json!({ "sessionID": "ses_1" }))),
-        Just(Input::Gap),
-        Just(Input::Reply(Then::Messages("ses_1".into()), Ok(json!([])))),
-        Just(Input::Reply(Then::Sessions, Ok(json!([1])))),
-        Just(Input::Reply(Then::Over("ses_1".into()), Ok(json!({ "outcome": "cancelled" })))),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// After any events in any order, the screen can be drawn and contains nothing that a terminal obeys.
-    #[test]
-    fn any_order_of_events_can_be_shown(inputs in proptest::collection::vec(anything(), 0..60)) {
-        let mut app = talking(60, 20);
-        for (now, input) in (0..).zip(inputs) {
-            app.update(input, now * 300);
-            let buffer = buffer(&mut app);
-            for cell in &buffer.content {
-                prop_assert!(!cell.symbol().contains(outrigger_terminal::is_control), "{:?}", cell.symbol());
-            }
-        }
-    }
 }

@@ -1,6 +1,6 @@
-//! A tool call as a card: a title with a diff, a list of files or the output of a command.
+//! A tool call as a card: a title, and below it what was done ([`super::body`]).
 //!
-//! The content comes from the merged message ([`outrigger_kernel::merge`]); the call's raw output is not read here.
+//! The content comes from the merged message ([`outrigger_kernel::merge`]).
 
 use outrigger_kernel::merge::{Author, Converter, Form, details};
 use outrigger_protocol::merged::{ConversationMessage, Details};
@@ -8,16 +8,12 @@ use outrigger_protocol::message::{Part, ToolPart, ToolState};
 use ratatui::style::{Modifier, Style};
 use serde_json::Value;
 
-use super::diff;
 use super::text::{self, Piece, Row, inline, wrap};
 use super::theme::{Role, Theme};
+use super::{body, diff};
 
-/// Rows of a folded body.
-const FOLDED: usize = 12;
-/// Rows of a folded diff.
-const FOLDED_DIFF: usize = 40;
-/// Rows of an expanded body: more are in the file or the session.
-const OPENED: usize = 2000;
+/// Maximum number of characters of a title that is made of arguments.
+const ARGUMENTS: usize = 120;
 
 /// How a card is shown.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +24,18 @@ pub struct Look<'a> {
     pub theme: &'a Theme,
     /// Expanded instead of folded.
     pub is_open: bool,
+    /// The folder that paths are shown relative to.
+    pub root: &'a str,
+}
+
+impl Look<'_> {
+    /// Returns a path as seen from the session's folder.
+    #[must_use]
+    pub fn path<'p>(&self, path: &'p str) -> &'p str {
+        let inside = path.strip_prefix(self.root.trim_end_matches('/'));
+        let inside = inside.and_then(|it| it.strip_prefix('/'));
+        inside.filter(|it| !it.is_empty()).unwrap_or(path)
+    }
 }
 
 /// Returns the rows of a call.
@@ -35,20 +43,7 @@ pub struct Look<'a> {
 pub fn rows(part: &Part, call: &ToolPart, look: Look<'_>) -> Vec<Row> {
     let merged = call.state.is_final().then(|| merge(part)).flatten();
     let mut rows = title(call, merged.as_ref(), look);
-    let mut body = match &call.state {
-        ToolState::Completed { .. } => match merged.as_ref().and_then(details) {
-            Some(details) => of_details(&details, look),
-            None => Vec::new(),
-        },
-        ToolState::Error { error, .. } => lines(error, look, Role::Bad),
-        ToolState::Running { metadata, .. } => running(metadata.as_ref(), look),
-        ToolState::Pending { .. } => Vec::new(),
-    };
-    let limit = match merged.as_ref().and_then(details) {
-        Some(Details::Diff { .. }) => FOLDED_DIFF,
-        _ => FOLDED,
-    };
-    fold(&mut body, if look.is_open { OPENED } else { limit }, look);
+    let mut body = body::rows(call, merged.as_ref(), look);
     let bar = ("  ".to_owned(), Style::new());
     for row in &mut body {
         row.spans
@@ -73,6 +68,11 @@ fn title(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) 
     let (mark, role) = match &call.state {
         ToolState::Pending { .. } => ("…", Role::Dim),
         ToolState::Running { .. } => ("▸", Role::Warn),
+        ToolState::Completed { .. }
+            if call.tool == "invalid" || merged.is_some_and(exited_with_error) =>
+        {
+            ("✗", Role::Bad)
+        }
         ToolState::Completed { .. } => ("✓", Role::Good),
         ToolState::Error { .. } => ("✗", Role::Bad),
     };
@@ -84,7 +84,7 @@ fn title(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) 
             style(Role::Accent).add_modifier(Modifier::BOLD),
         ),
     ];
-    let what = about(call, merged);
+    let what = about(call, merged, look);
     if !what.is_empty() {
         pieces.push((format!(" {what}"), Style::new()));
     }
@@ -95,8 +95,12 @@ fn title(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) 
     }) = merged.and_then(details)
     {
         let (added, removed) = diff::counts(&old_content, &new_content);
-        pieces.push((format!("  +{added}"), style(Role::Added)));
-        pieces.push((format!(" -{removed}"), style(Role::Removed)));
+        if added + removed == 0 {
+            pieces.push(("  no line differs".to_owned(), style(Role::Dim)));
+        } else {
+            pieces.push((format!("  +{added}"), style(Role::Added)));
+            pieces.push((format!(" -{removed}"), style(Role::Removed)));
+        }
     }
     if let Some(took) = merged.and_then(took) {
         pieces.push((format!("  {took}"), style(Role::Dim)));
@@ -105,18 +109,30 @@ fn title(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) 
     wrap(&pieces, look.width, &[], &next)
 }
 
+/// Returns whether it is a command that ended with an error.
+fn exited_with_error(merged: &ConversationMessage) -> bool {
+    matches!(details(merged), Some(Details::CommandOutput { exit_code, .. }) if exit_code != Some(0))
+}
+
 /// Returns the subject of the call, in one line.
-fn about(call: &ToolPart, merged: Option<&ConversationMessage>) -> String {
+fn about(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) -> String {
     let input = call.state.input();
     let field = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+    if call.tool == "task" && !field("subagent_type").is_empty() {
+        let (what, who) = (field("description"), field("subagent_type"));
+        return inline(&format!("{what} (@{who})"));
+    }
     let said = match call.tool.as_str() {
         "bash" => field("command"),
-        "task" => field("description"),
         "webfetch" => field("url"),
+        "glob" | "grep" => field("pattern"),
+        // What the model called, and there is not.
+        "invalid" => field("tool"),
         _ => ["filePath", "path", "pattern", "query", "name"]
             .into_iter()
             .map(field)
             .find(|it| !it.is_empty())
+            .map(|it| look.path(it))
             .unwrap_or_default(),
     };
     let titled = match &call.state {
@@ -129,8 +145,21 @@ fn about(call: &ToolPart, merged: Option<&ConversationMessage>) -> String {
         Some(summary) if said.is_empty() && summary != format!("{} completed", call.tool) => {
             inline(summary)
         }
+        _ if said.is_empty() => inline(&arguments(input)),
         _ => inline(said),
     }
+}
+
+/// Returns the plain values of a tool that we do not know, with their names.
+fn arguments(input: &Value) -> String {
+    let fields = input.as_object().into_iter().flatten();
+    let fields = fields.filter_map(|(name, value)| match value {
+        Value::String(text) => Some(format!("{name}: {text}")),
+        Value::Number(_) | Value::Bool(_) => Some(format!("{name}: {value}")),
+        _ => None,
+    });
+    let text = fields.collect::<Vec<_>>().join(", ");
+    text::cut(&text, ARGUMENTS)
 }
 
 /// Returns its duration, if that is long enough to mention.
@@ -141,96 +170,4 @@ fn took(merged: &ConversationMessage) -> Option<String> {
         1000..=59_999 => Some(format!("{}.{} s", took / 1000, took % 1000 / 100)),
         _ => Some(format!("{} min {} s", took / 60_000, took % 60_000 / 1000)),
     }
-}
-
-fn of_details(details: &Details, look: Look<'_>) -> Vec<Row> {
-    match details {
-        Details::Diff {
-            old_content,
-            new_content,
-            path,
-        } => {
-            let path = path.as_deref().unwrap_or_default();
-            diff::rows(
-                old_content,
-                new_content,
-                path,
-                look.width.saturating_sub(2),
-                look.theme,
-            )
-        }
-        Details::FileList { files } => {
-            let dim = look.theme.style(Role::Dim);
-            let count = match files.len() {
-                0 => "no files".to_owned(),
-                1 => "1 file".to_owned(),
-                n => format!("{n} files"),
-            };
-            let names = files
-                .iter()
-                .map(|it| text::row(vec![(inline(it), Style::new())]));
-            std::iter::once(text::row(vec![(count, dim)]))
-                .chain(names)
-                .collect()
-        }
-        Details::CommandOutput {
-            stdout,
-            stderr,
-            exit_code,
-        } => {
-            let mut rows = lines(stdout, look, Role::Dim);
-            rows.extend(lines(stderr, look, Role::Warn));
-            let failed = match exit_code {
-                Some(0) => None,
-                Some(code) => Some(format!("exit {code}")),
-                None => Some("killed".to_owned()),
-            };
-            rows.extend(failed.map(|it| text::row(vec![(it, look.theme.style(Role::Bad))])));
-            rows
-        }
-    }
-}
-
-/// Returns what a command has printed so far.
-fn running(metadata: Option<&Value>, look: Look<'_>) -> Vec<Row> {
-    let output = metadata.and_then(|it| it.get("output")?.as_str());
-    let mut rows = lines(output.unwrap_or_default(), look, Role::Dim);
-    if !look.is_open && rows.len() > FOLDED {
-        rows.drain(..rows.len() - FOLDED);
-    }
-    rows
-}
-
-fn lines(output: &str, look: Look<'_>, role: Role) -> Vec<Row> {
-    let base = look.theme.style(role);
-    let lines = output.trim_end_matches('\n').lines();
-    let mut rows = Vec::new();
-    for line in lines {
-        let mut pieces = text::coloured(line, base);
-        for (_, style) in &mut pieces {
-            style.fg = style.fg.filter(|color| look.theme.depth().has(*color));
-        }
-        rows.extend(wrap(&pieces, look.width.saturating_sub(2), &[], &[]));
-    }
-    rows
-}
-
-/// Keeps the start and the end of long content, and shows how much is hidden.
-fn fold(rows: &mut Vec<Row>, limit: usize, look: Look<'_>) {
-    if rows.len() <= limit {
-        return;
-    }
-    let tail = limit / 3;
-    let head = limit - tail - 1;
-    let hidden = rows.len() - head - tail;
-    let keys = if look.is_open {
-        ""
-    } else {
-        "; ctrl+o shows all"
-    };
-    let note = text::row(vec![(
-        format!("⋮ {hidden} more lines{keys}"),
-        look.theme.style(Role::Dim),
-    )]);
-    rows.splice(head..head + hidden, [note]);
 }

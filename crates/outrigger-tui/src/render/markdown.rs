@@ -7,6 +7,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use ratatui::style::{Modifier, Style};
 
 use super::highlight::Highlighter;
+use super::table::Table;
 use super::text::{self, Piece, Row, columns, wrap};
 use super::theme::{Role, Theme};
 
@@ -101,7 +102,7 @@ struct Writer {
     /// Lengths of `indent` to return to.
     indents: Vec<usize>,
     code: Option<(String, String)>,
-    table: Option<Vec<Vec<String>>>,
+    table: Option<Table>,
     link: Option<String>,
 }
 
@@ -135,7 +136,11 @@ impl Writer {
     }
 
     fn say(&mut self, text: &str, style: Style) {
-        if let Some(cell) = self.table.as_mut().and_then(|it| it.last_mut()?.last_mut()) {
+        if let Some(cell) = self
+            .table
+            .as_mut()
+            .and_then(|it| it.cells.last_mut()?.last_mut())
+        {
             return cell.push_str(text);
         }
         self.inline.push((text.to_owned(), style));
@@ -216,14 +221,14 @@ impl Writer {
                 self.say("image: ", self.theme.style(Role::Dim));
                 self.push(Modifier::UNDERLINED);
             }
-            Tag::Table(_) => self.table = Some(Vec::new()),
+            Tag::Table(aligned) => self.table = Some(Table::new(aligned)),
             Tag::TableHead | Tag::TableRow => {
                 if let Some(table) = &mut self.table {
-                    table.push(Vec::new());
+                    table.cells.push(Vec::new());
                 }
             }
             Tag::TableCell => {
-                if let Some(row) = self.table.as_mut().and_then(|it| it.last_mut()) {
+                if let Some(row) = self.table.as_mut().and_then(|it| it.cells.last_mut()) {
                     row.push(String::new());
                 }
             }
@@ -330,35 +335,16 @@ impl Writer {
     }
 
     fn end_table(&mut self) {
-        let table = self.table.take().unwrap_or_default();
-        let count = table.iter().map(Vec::len).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..count)
-            .map(|at| {
-                let cells = table.iter().filter_map(|row| row.get(at));
-                cells.map(|cell| text::width(cell)).max().unwrap_or(0)
-            })
-            .collect();
-        // If a table is too wide, each of its columns gets the same share of the row.
-        let room = self.width.saturating_sub(3 * count.saturating_sub(1));
-        let fits = widths.iter().sum::<usize>() <= room;
-        let share = (room / count.max(1)).max(1);
-        for (n, row) in table.iter().enumerate() {
-            let style = if n == 0 {
-                Style::new().add_modifier(Modifier::BOLD)
-            } else {
-                Style::new()
-            };
-            let mut pieces = Vec::new();
-            for (at, width) in widths.iter().enumerate() {
-                let width = if fits { *width } else { (*width).min(share) };
-                let cell = text::cut(row.get(at).map_or("", String::as_str), width);
-                let blanks = " ".repeat(width.saturating_sub(text::width(&cell)));
-                if at > 0 {
-                    pieces.push((" │ ".to_owned(), self.theme.style(Role::Dim)));
-                }
-                pieces.push((cell + &blanks, style));
-            }
-            self.rows.push(text::row(pieces));
+        let Some(table) = self.table.take() else {
+            return;
+        };
+        let room = self.width.saturating_sub(text::columns(&self.indent));
+        let mut prefix = self.marker.take();
+        for mut row in table.rows(room, &self.theme) {
+            let before = prefix.take().unwrap_or_else(|| self.indent.clone());
+            let before = text::row(before);
+            row.spans.splice(0..0, before.spans);
+            self.rows.push(row);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The event loop: inputs update the state, its effects are performed, and the screen is redrawn.
 //!
-//! It waits for keys, events and responses, and for nothing else: it does not wake up while nothing happens.
+//! It waits for keys, events and responses, and each second of a turn: it does not wake up while nothing happens.
 
 pub(crate) mod paint;
 mod perform;
@@ -9,7 +9,7 @@ mod screen;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{Event as Terminal, EventStream, MouseButton, MouseEventKind};
 use futures_util::StreamExt as _;
@@ -25,6 +25,10 @@ use crate::state::effect::{Effect, Input, Start};
 
 /// Minimum time between frames of streaming text.
 const FRAME: Duration = Duration::from_millis(16);
+/// Pause before a server that is gone is asked again.
+const RECONNECT: Duration = Duration::from_secs(1);
+/// Time between the seconds of a turn that are shown.
+const SECOND: Duration = Duration::from_secs(1);
 /// Rows per step of the mouse wheel.
 const WHEEL: isize = 3;
 
@@ -121,9 +125,11 @@ where
         services: Arc::new(services),
         connection: None,
         events: None,
+        reconnecting: None,
         start,
         began: Instant::now(),
         drawn: Instant::now(),
+        ticked: Instant::now(),
         is_dirty: false,
     };
     let result = tokio::select! {
@@ -135,6 +141,13 @@ where
     result
 }
 
+/// Returns the time in milliseconds since 1970.
+#[must_use]
+pub fn wall_clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
+}
+
 struct Interface {
     app: App,
     screen: Screen,
@@ -144,12 +157,16 @@ struct Interface {
     services: Arc<Services>,
     connection: Option<Connection>,
     events: Option<Events>,
+    /// Listens to the server again once it is there.
+    reconnecting: Option<Reconnecting>,
     start: Start,
     began: Instant,
     drawn: Instant,
+    ticked: Instant,
     is_dirty: bool,
 }
 
+type Reconnecting = tokio::task::JoinHandle<Events>;
 type Connecting = tokio::task::JoinHandle<Result<Connection, ClientError>>;
 
 impl Interface {
@@ -159,6 +176,7 @@ impl Interface {
         let mut is_started = false;
         loop {
             let due = self.drawn + FRAME;
+            let second = self.ticked + SECOND;
             let input = tokio::select! {
                 biased;
                 _ = hangup.recv() => return Ok(()),
@@ -171,7 +189,12 @@ impl Interface {
                     Some(self.connected(connection).await)
                 }
                 item = next_event(&mut self.events) => Some(of_stream(item)),
+                events = reconnected(&mut self.reconnecting) => Some(self.back(events)),
                 input = self.inputs.recv() => input,
+                () = tokio::time::sleep_until(second.into()), if self.app.busy_for().is_some() => {
+                    self.ticked = Instant::now();
+                    Some(Input::Tick)
+                }
                 () = tokio::time::sleep_until(due.into()), if self.is_dirty => {
                     self.draw()?;
                     None
@@ -180,6 +203,7 @@ impl Interface {
             let Some(input) = input else { continue };
             if matches!(input, Input::Gone) {
                 self.events = None;
+                self.reconnect();
             }
             let at_once = matches!(input, Input::Key(_) | Input::Paste(_) | Input::Resize(..));
             let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -210,6 +234,27 @@ impl Interface {
         self.screen.draw(&mut self.app)
     }
 
+    fn back(&mut self, events: Option<Events>) -> Input {
+        self.reconnecting = None;
+        self.events = events;
+        Input::Back
+    }
+
+    /// Asks the server again and again, until it answers or the user leaves.
+    fn reconnect(&mut self) {
+        let Some(connection) = self.connection.clone() else {
+            return;
+        };
+        self.reconnecting = Some(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(RECONNECT).await;
+                if let Ok(events) = connection.listen().await {
+                    return events;
+                }
+            }
+        }));
+    }
+
     async fn connected(
         &mut self,
         connection: Result<Result<Connection, ClientError>, tokio::task::JoinError>,
@@ -228,6 +273,14 @@ impl Interface {
             }
             Err(error) => failed(error),
         }
+    }
+}
+
+/// Completes with the events of the server once it answers again.
+async fn reconnected(reconnecting: &mut Option<Reconnecting>) -> Option<Events> {
+    match reconnecting {
+        Some(task) => task.await.ok(),
+        None => std::future::pending().await,
     }
 }
 

@@ -11,11 +11,11 @@ use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Term
 use super::paint::Painter;
 use crate::app::App;
 
-/// Alternate screen, bracketed paste, and distinguishable keys (shift and return).
-const ENTER: &str = "\u{1b}[?1049h\u{1b}[?2004h\u{1b}[>1u\u{1b}[?25l";
+/// Alternate screen, bracketed paste, distinguishable keys (shift and return), and the window's title kept for later.
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?2004h\u{1b}[>1u\u{1b}[22;2t\u{1b}[?25l";
 const MOUSE: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 /// Reverts all of that, whichever of it was set.
-const LEAVE: &str = "\u{1b}[?2026l\u{1b}[<1u\u{1b}[?1006l\u{1b}[?1000l\u{1b}[?2004l\u{1b}[0m\u{1b}[?25h\u{1b}[?1049l";
+const LEAVE: &str = "\u{1b}[?2026l\u{1b}[23;2t\u{1b}[<1u\u{1b}[?1006l\u{1b}[?1000l\u{1b}[?2004l\u{1b}[0m\u{1b}[?25h\u{1b}[?1049l";
 
 /// The interface owns the terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -24,6 +24,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Screen {
     painter: Painter,
     mouse: bool,
+    /// The title of the window; `None` before the first one.
+    title: Option<String>,
     /// The terminal modes before, which are restored.
     before: Option<Termios>,
 }
@@ -45,6 +47,7 @@ impl Screen {
         let mut screen = Self {
             painter: Painter::default(),
             mouse,
+            title: None,
             before: rustix::termios::tcgetattr(rustix::stdio::stdin())
                 .ok()
                 .map(sane),
@@ -66,6 +69,7 @@ impl Screen {
         crossterm::terminal::enable_raw_mode()?;
         TAKEN.store(true, SeqCst);
         self.painter.forget();
+        self.title = None;
         let mouse = if self.mouse { MOUSE } else { "" };
         send(&format!("{ENTER}{mouse}"))
     }
@@ -92,6 +96,11 @@ impl Screen {
         let (columns, rows) = app.size;
         let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
         let cursor: Option<Position> = crate::view::draw(app, &mut buffer);
+        let title = crate::view::window_title(app);
+        if self.title.as_ref() != Some(&title) {
+            send(&format!("\u{1b}]2;{title}\u{7}"))?;
+            self.title = Some(title);
+        }
         send(&self.painter.frame(buffer, cursor))
     }
 

@@ -171,6 +171,11 @@ impl Asking {
         true
     }
 
+    /// Records that the user types a prompt over the question.
+    pub fn is_typed_over(&mut self, now: u64) {
+        self.ready_at = now + GRACE;
+    }
+
     fn begin(&mut self, now: u64) {
         self.ready_at = now + GRACE;
         self.is_open = false;

@@ -1,16 +1,22 @@
 //! The conversation of a session as a list of blocks: one for each displayed part of a message.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PartId};
-use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, MessageWithParts, Part, PartKind,
-};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind};
 use outrigger_protocol::session::SessionStatus;
 use serde_json::Value;
 
+use super::footer::{Footer, ModelNames};
 use super::layout::Cache;
+
+/// Number of the last blocks among which the same error is looked for.
+const RECENT: usize = 4;
+/// Name of the error of an answer that was interrupted.
+const ABORTED: &str = "MessageAbortedError";
 
 /// A displayed part of a conversation.
 #[derive(Debug)]
@@ -38,14 +44,14 @@ pub enum Kind {
     Text(String),
     /// The model's reasoning, and whether it is complete.
     Reasoning(String, bool),
-    /// A tool call.
-    Tool(Box<Part>),
+    /// A tool call, and the folder of its session.
+    Tool(Box<Part>, Arc<str>),
     /// Something failed.
     Failed(String),
     /// A message of the program.
     Note(String),
-    /// The end of an answer: agent, model, time and price.
-    Footer(String),
+    /// The end of an answer.
+    Footer(Footer),
 }
 
 impl Block {
@@ -64,8 +70,10 @@ impl Block {
 #[derive(Debug, Default)]
 pub struct Conversation {
     blocks: Vec<Block>,
-    /// Whether the user wrote a message, by its identifier.
-    users: HashMap<MessageId, bool>,
+    /// The messages: of those of the user the time at which they were written.
+    known: HashMap<MessageId, Option<Millis>>,
+    names: ModelNames,
+    root: Arc<str>,
     /// The session's status.
     pub status: Option<SessionStatus>,
 }
@@ -82,10 +90,13 @@ impl Conversation {
         &mut self.blocks
     }
 
-    /// Creates a conversation from stored messages.
-    #[must_use]
-    pub fn of(messages: Vec<MessageWithParts>) -> Self {
-        let mut conversation = Self::default();
+    /// Creates a conversation of stored messages, with the settings of another one.
+    fn of(messages: Vec<MessageWithParts>, like: &Self) -> Self {
+        let mut conversation = Self {
+            names: like.names.clone(),
+            root: Arc::clone(&like.root),
+            ..Self::default()
+        };
         for message in messages {
             let end = conversation.message(&message.info);
             for part in message.parts {
@@ -94,6 +105,41 @@ impl Conversation {
             end.into_iter().for_each(|block| conversation.put(block));
         }
         conversation
+    }
+
+    /// Shows these messages instead; the status and the names of models stay.
+    pub fn replace(&mut self, messages: Vec<MessageWithParts>) {
+        let status = self.status.take();
+        *self = Self::of(messages, self);
+        self.status = status;
+    }
+
+    /// Shows no messages and no status; the names of models stay.
+    pub fn clear(&mut self) {
+        *self = Self::of(Vec::new(), self);
+    }
+
+    /// Sets the folder that paths are shown relative to.
+    pub fn set_root(&mut self, root: &str) {
+        self.root = root.into();
+    }
+
+    /// Sets the names of models.
+    pub fn name_models(&mut self, names: ModelNames) {
+        for block in &mut self.blocks {
+            if let Kind::Footer(footer) = &mut block.kind
+                && footer.name_model(&names)
+            {
+                block.cache.outdate();
+            }
+        }
+        self.names = names;
+    }
+
+    /// Returns the names of models.
+    #[must_use]
+    pub fn names(&self) -> &ModelNames {
+        &self.names
     }
 
     /// Applies an event of this session.
@@ -121,13 +167,15 @@ impl Conversation {
             }
             Event::MessageRemoved { message_id, .. } => {
                 self.blocks.retain(|it| it.message != *message_id);
-                self.users.remove(message_id);
+                self.known.remove(message_id);
             }
             Event::SessionStatus { status, .. } => self.status = Some(status.clone()),
             Event::SessionIdle { .. } => self.status = Some(SessionStatus::Idle),
+            // The message says that it was interrupted.
+            Event::SessionError { error, .. } if error.name == ABORTED => {}
             Event::SessionError { error, .. } => {
                 let message = self.last_message();
-                let known = self.blocks.iter().rev().take(4);
+                let known = self.blocks.iter().rev().take(RECENT);
                 let said = known
                     .filter(|it| matches!(&it.kind, Kind::Failed(text) if text == error.message()));
                 if said.count() == 0 {
@@ -152,6 +200,16 @@ impl Conversation {
         })
     }
 
+    /// Returns whether it ends with an answer, or with why there is none.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        let last = self.blocks.last().map(|it| &it.kind);
+        matches!(
+            last,
+            Some(Kind::Footer(_) | Kind::Note(_) | Kind::Failed(_))
+        )
+    }
+
     /// Returns the user's prompts: message and text, in order.
     pub fn prompts(&self) -> impl DoubleEndedIterator<Item = (&MessageId, &str)> {
         self.blocks.iter().filter_map(|it| match &it.kind {
@@ -173,18 +231,18 @@ impl Conversation {
     /// Forgets messages without blocks.
     fn forget_messages(&mut self) {
         let kept: std::collections::HashSet<_> = self.blocks.iter().map(|it| &it.message).collect();
-        self.users.retain(|id, _| kept.contains(id));
+        self.known.retain(|id, _| kept.contains(id));
     }
 
     /// Inserts messages before the existing ones.
     pub fn prepend(&mut self, messages: Vec<MessageWithParts>) {
-        let mut older = Self::of(messages);
+        let mut older = Self::of(messages, self);
         older
             .blocks
-            .retain(|it| !self.users.contains_key(&it.message));
+            .retain(|it| !self.known.contains_key(&it.message));
         older.blocks.append(&mut self.blocks);
         self.blocks = older.blocks;
-        self.users.extend(older.users);
+        self.known.extend(older.known);
     }
 
     /// Keeps only the oldest messages; returns whether any were dropped.
@@ -202,7 +260,7 @@ impl Conversation {
     /// Returns the number of messages.
     #[must_use]
     pub fn messages(&self) -> usize {
-        self.users.len()
+        self.known.len()
     }
 
     /// Returns the lines of prompts and answers, with their blocks.
@@ -213,7 +271,7 @@ impl Conversation {
                 | Kind::Text(text)
                 | Kind::Reasoning(text, _)
                 | Kind::Failed(text) => text.clone(),
-                Kind::Tool(part) => match &part.kind {
+                Kind::Tool(part, _) => match &part.kind {
                     PartKind::Tool(call) => {
                         format!("{} {}", call.tool, text_of(call.state.input()))
                     }
@@ -231,14 +289,17 @@ impl Conversation {
     pub fn note(&mut self, text: impl Into<String>) {
         let message = self.last_message();
         let id = format!("note:{}", self.blocks.len());
-        self.put(Block::new(id, &message, Kind::Note(text.into())));
+        // After the end of the last answer, which `put` keeps last.
+        self.blocks
+            .push(Block::new(id, &message, Kind::Note(text.into())));
     }
 
     /// Appends an error.
     pub fn fail(&mut self, text: impl Into<String>) {
         let message = self.last_message();
         let id = format!("error:{}", self.blocks.len());
-        self.put(Block::new(id, &message, Kind::Failed(text.into())));
+        self.blocks
+            .push(Block::new(id, &message, Kind::Failed(text.into())));
     }
 
     fn last_message(&self) -> MessageId {
@@ -247,18 +308,38 @@ impl Conversation {
             .map_or_else(|| MessageId(String::new()), |it| it.message.clone())
     }
 
+    /// Drops an error of the session that a message has as well: its event may come first.
+    fn forget_error(&mut self, text: &str) {
+        let recent = self.blocks.len().saturating_sub(RECENT);
+        let of_session = |it: &Block| {
+            let number = it.id.strip_prefix("error:");
+            let is_numbered = number.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+            is_numbered && matches!(&it.kind, Kind::Failed(known) if known == text)
+        };
+        let found = self.blocks.iter().skip(recent).position(of_session);
+        if let Some(found) = found {
+            self.blocks.remove(recent + found);
+        }
+    }
+
     /// Records a message; returns the blocks of its end.
     fn message(&mut self, info: &MessageInfo) -> Vec<Block> {
-        self.users
-            .insert(info.id().clone(), matches!(info, MessageInfo::User(_)));
+        let written = match info {
+            MessageInfo::User(prompt) => Some(prompt.time.created),
+            MessageInfo::Assistant(_) => None,
+        };
+        self.known.insert(info.id().clone(), written);
         let MessageInfo::Assistant(answer) = info else {
             return Vec::new();
         };
         let mut end = Vec::new();
         if let Some(error) = &answer.error {
             let kind = match error.name.as_str() {
-                "MessageAbortedError" => Kind::Note("interrupted".to_owned()),
-                _ => Kind::Failed(error.message().to_owned()),
+                ABORTED => Kind::Note("interrupted".to_owned()),
+                _ => {
+                    self.forget_error(error.message());
+                    Kind::Failed(error.message().to_owned())
+                }
             };
             end.push(Block::new(format!("error:{}", answer.id), &answer.id, kind));
         }
@@ -276,14 +357,15 @@ impl Conversation {
             .is_some_and(|it| it != "tool-calls")
             && answer.time.completed.is_some()
         {
-            let kind = Kind::Footer(footer(answer));
+            let asked = self.known.get(&answer.parent_id).copied().flatten();
+            let kind = Kind::Footer(Footer::of(answer, asked, &self.names));
             end.push(Block::new(format!("end:{}", answer.id), &answer.id, kind));
         }
         end
     }
 
     fn part(&mut self, part: Part) {
-        let is_user = self.users.get(&part.message_id).copied().unwrap_or(false);
+        let is_user = matches!(self.known.get(&part.message_id), Some(Some(_)));
         let (id, message) = (part.id.0.clone(), part.message_id.clone());
         let kind = match &part.kind {
             PartKind::Text(text)
@@ -300,7 +382,7 @@ impl Conversation {
                 let name = file.get("filename").or_else(|| file.get("url"));
                 Kind::File(name.and_then(Value::as_str).unwrap_or("file").to_owned())
             }
-            PartKind::Tool(_) => Kind::Tool(Box::new(part)),
+            PartKind::Tool(_) => Kind::Tool(Box::new(part), Arc::clone(&self.root)),
             PartKind::Compaction(_) => {
                 Kind::Note("the conversation before this is summarised".to_owned())
             }
@@ -362,15 +444,6 @@ impl Conversation {
             cache.grow();
         }
     }
-}
-
-fn footer(answer: &AssistantMessage) -> String {
-    let mut text = format!("{} · {}", answer.agent, answer.model_id);
-    if let Some(end) = answer.time.completed {
-        let took = end.saturating_sub(answer.time.created);
-        text.push_str(&format!(" · {}.{} s", took / 1000, took % 1000 / 100));
-    }
-    text
 }
 
 /// Collects the texts of a tool's input, to search them.

@@ -71,10 +71,14 @@ pub enum Then {
     Children,
     /// Sessions, for the list.
     Sessions,
+    /// How the sessions of the list began.
+    Openings,
     /// Agents.
     Agents,
     /// Providers with their models.
     Models,
+    /// The configuration.
+    Config,
     /// Commands.
     Commands,
     /// Files for a completion of this text.
@@ -111,6 +115,8 @@ pub enum Input {
     Click(u16, u16),
     /// The wheel, in rows; up is negative.
     Wheel(isize),
+    /// A second of a turn has passed.
+    Tick,
     /// The terminal's size has changed.
     Resize(u16, u16),
     /// The agent is ready; how to choose the session.
@@ -127,6 +133,8 @@ pub enum Input {
     Gap,
     /// The server has disconnected.
     Gone,
+    /// It is there again.
+    Back,
     /// A response.
     Reply(Then, Result<Value, ClientError>),
     /// A message for the status line.

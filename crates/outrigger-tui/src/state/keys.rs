@@ -59,10 +59,20 @@ impl Keymap {
         (keymap, problems)
     }
 
-    /// Returns the keys of an action, by its name.
+    /// Returns the keys of an action, by its name, as they are pressed: `ctrl+x l` for `<leader>l`.
     #[must_use]
-    pub fn keys(&self, name: &str) -> &str {
-        self.shown.get(name).map_or("", String::as_str)
+    pub fn keys(&self, name: &str) -> String {
+        let set = |name: &str| self.shown.get(name).map_or("", String::as_str);
+        let leader = set("leader").split(',').next().unwrap_or_default();
+        let pressed = format!("{} ", leader.trim());
+        set(name).replace("<leader>", &pressed).replace(',', ", ")
+    }
+
+    /// Returns the first key of an action.
+    #[must_use]
+    pub fn key(&self, name: &str) -> String {
+        let keys = self.keys(name);
+        keys.split(", ").next().unwrap_or_default().to_owned()
     }
 
     /// Returns the possible actions of a key, the most specific first: a key may have another meaning in an empty prompt.

@@ -270,7 +270,7 @@ fn laid_out(blocks: &mut [Block], at: usize, shape: Shape) -> usize {
 fn is_apart(before: &Kind, after: Option<&Kind>) -> bool {
     !matches!(
         (before, after),
-        (Kind::Tool(_), Some(Kind::Tool(_))) | (_, Some(Kind::File(_)))
+        (Kind::Tool(..), Some(Kind::Tool(..))) | (_, Some(Kind::File(_)))
     )
 }
 
@@ -312,12 +312,13 @@ fn rows(kind: &Kind, stream: &mut Stream, shape: Shape) -> Vec<Row> {
         Kind::Text(text) => stream.rows(&lines(text), width, &theme),
         Kind::Reasoning(text, _) if text.trim().is_empty() => Vec::new(),
         Kind::Reasoning(text, done) => reasoning(text, *done, shape),
-        Kind::Tool(part) => match &part.kind {
+        Kind::Tool(part, root) => match &part.kind {
             outrigger_protocol::message::PartKind::Tool(call) => {
                 let look = Look {
                     width,
                     theme: &theme,
                     is_open: shape.details,
+                    root,
                 };
                 card::rows(part, call, look)
             }
@@ -330,8 +331,8 @@ fn rows(kind: &Kind, stream: &mut Stream, shape: Shape) -> Vec<Row> {
             &[],
             &[],
         ),
-        Kind::Footer(text) => wrap(
-            &[(format!("▣ {}", inline(text)), style(Role::Dim))],
+        Kind::Footer(footer) => wrap(
+            &[(format!("▣ {}", inline(&footer.text())), style(Role::Dim))],
             width,
             &[],
             &[],

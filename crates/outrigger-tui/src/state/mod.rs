@@ -6,6 +6,7 @@ pub mod attachments;
 pub mod conversation;
 pub mod editor;
 pub mod effect;
+pub mod footer;
 pub mod keys;
 pub mod layout;
 pub mod picker;

@@ -111,6 +111,22 @@ impl Picker {
         self.narrow();
     }
 
+    /// Changes its lines. What is selected stays so.
+    pub fn amend(&mut self, change: impl FnMut(&mut Item)) {
+        let chosen = self.chosen().map(|it| it.value.clone());
+        self.items.iter_mut().for_each(change);
+        self.narrow();
+        if let Some(chosen) = chosen {
+            self.mark(&chosen);
+        }
+    }
+
+    /// Returns its lines.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
     /// Returns the matches, best first.
     pub fn shown(&self) -> impl ExactSizeIterator<Item = &Item> {
         self.shown.iter().map(|at| &self.items[*at])

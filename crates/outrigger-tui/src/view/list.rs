@@ -13,6 +13,9 @@ use crate::state::picker::{Completion, Item, ListKind, Picker};
 /// Maximum number of columns of a list.
 const MAX_COLUMNS: u16 = 100;
 
+/// Maximum number of rows of completions.
+const MAX_COMPLETIONS: usize = 8;
+
 /// Draws a list at the bottom of an area; returns the cursor position.
 pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) -> Position {
     let style = |role| app.theme.style(role);
@@ -28,17 +31,23 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
         ..area
     };
     clear(area, buffer);
-    let title = format!("─ {} ", picker.title);
-    let hints = match picker.kind {
-        ListKind::Search => " enter chooses · tab: everything · esc closes ",
-        _ => " enter chooses · esc closes ",
+    let title = cut(&format!("─ {} ", picker.title), usize::from(columns));
+    let hints: &[&str] = match picker.kind {
+        ListKind::Search => &[
+            " enter chooses · tab: everything · esc closes ",
+            " tab: everything · esc closes ",
+            " tab: everything ",
+        ],
+        _ => &[" enter chooses · esc closes ", " esc closes "],
     };
-    let rule = usize::from(columns).saturating_sub(title.chars().count() + hints.chars().count());
+    let left = usize::from(columns).saturating_sub(width(&title));
+    let hints = hints.iter().find(|it| width(it) <= left).unwrap_or(&"");
+    let rule = left.saturating_sub(width(hints));
     let mut shown = vec![
         row(vec![
             (title, style(Role::Accent)),
             ("─".repeat(rule), style(Role::Dim)),
-            (hints.to_owned(), style(Role::Dim)),
+            ((*hints).to_owned(), style(Role::Dim)),
         ]),
         row(vec![
             ("❯ ".to_owned(), style(Role::Accent)),
@@ -70,9 +79,8 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
 /// Draws completions above the prompt.
 pub(super) fn completion(app: &App, completion: &Completion, area: Rect, buffer: &mut Buffer) {
     let columns = area.width.min(MAX_COLUMNS);
-    let height = u16::try_from(completion.items.len())
-        .unwrap_or(1)
-        .min(area.height);
+    let count = completion.items.len().min(MAX_COMPLETIONS);
+    let height = u16::try_from(count).unwrap_or(1).min(area.height);
     let area = Rect {
         y: area.bottom().saturating_sub(height),
         height,
@@ -80,7 +88,8 @@ pub(super) fn completion(app: &App, completion: &Completion, area: Rect, buffer:
         ..area
     };
     clear(area, buffer);
-    let items = completion.items.iter().enumerate();
+    let first = (completion.at + 1).saturating_sub(usize::from(height));
+    let items = completion.items.iter().enumerate().skip(first);
     let rows: Vec<Row> = items
         .map(|(at, it)| item(app, it, at == completion.at, usize::from(columns)))
         .collect();
@@ -90,13 +99,14 @@ pub(super) fn completion(app: &App, completion: &Completion, area: Rect, buffer:
 fn item(app: &App, item: &Item, is_at: bool, columns: usize) -> Row {
     let style = |role| app.theme.style(role);
     let room = columns.saturating_sub(3);
-    let label = cut(&item.label, room);
-    let left = room.saturating_sub(width(&label) + 2);
-    let detail = if left > 3 {
-        cut(&item.detail, left)
-    } else {
-        String::new()
+    // Some of the detail is there whatever the label is: it may be the key, or what tells two labels apart.
+    let reserved = match width(&item.detail).min(room * 2 / 5) {
+        0 => 0,
+        detail => detail + 2,
     };
+    let label = cut(&item.label, room.saturating_sub(reserved));
+    let left = room.saturating_sub(width(&label) + 2);
+    let detail = cut(&item.detail, left);
     let gap = left.saturating_sub(width(&detail)) + 2;
     if is_at {
         let text = format!("▸ {label}{}{detail} ", " ".repeat(gap));

@@ -9,11 +9,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use crate::app::App;
-use crate::render::text::{Row, row, wrap};
+use crate::render::text::{Row, cut, inline, row, wrap};
 use crate::render::theme::Role;
 
 /// Minimum height of the conversation, in rows.
 const MIN_CONVERSATION: u16 = 3;
+
+/// Maximum number of columns of a conversation's title in that of the window.
+const MAX_TITLE: usize = 60;
 
 /// The areas of the screen.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +69,14 @@ pub fn prompt_width(app: &App) -> usize {
     prompt::width(app)
 }
 
+/// Returns whether the whole question is on the screen.
+#[must_use]
+pub fn question_fits(app: &App) -> bool {
+    let height = usize::from(areas(app).input.height);
+    let asked = app.asking.shown();
+    asked.is_none_or(|asked| question::rows(app, asked) <= height)
+}
+
 /// Draws the interface; returns the cursor position, if it is shown.
 pub fn draw(app: &mut App, buffer: &mut Buffer) -> Option<Position> {
     let areas = areas(app);
@@ -88,6 +99,20 @@ pub fn draw(app: &mut App, buffer: &mut Buffer) -> Option<Position> {
     };
     guard(buffer);
     cursor.filter(|it| it.x < app.size.0 && it.y < app.size.1)
+}
+
+/// Returns the title of the window: the conversation, and whether it waits for the user (`?`) or works (`▸`).
+#[must_use]
+pub fn window_title(app: &App) -> String {
+    let mark = match app.asking.shown() {
+        Some(_) => "? ",
+        None if app.is_busy() => "▸ ",
+        None => "",
+    };
+    let title = app.session.as_ref().map(|it| inline(&it.title));
+    let title = title.filter(|it| !it.is_empty());
+    let title = title.unwrap_or_else(|| inline(&app.folder));
+    format!("{mark}{} · outrigger", cut(&title, MAX_TITLE))
 }
 
 fn conversation(app: &mut App, area: Rect, buffer: &mut Buffer) {
@@ -117,6 +142,7 @@ fn conversation(app: &mut App, area: Rect, buffer: &mut Buffer) {
 fn welcome(app: &App) -> Vec<Row> {
     let style = |role| app.theme.style(role);
     let width = app.shape().width;
+    let help = app.keymap.key("help_show");
     let mut rows = vec![
         Row::default(),
         row(vec![("Outrigger".to_owned(), style(Role::Accent))]),
@@ -126,14 +152,7 @@ fn welcome(app: &App) -> Vec<Row> {
         ("/", "commands"),
         ("@", "files"),
         ("!", "a line for the shell"),
-        (
-            app.keymap
-                .keys("help_show")
-                .split(',')
-                .next()
-                .unwrap_or_default(),
-            "the keys",
-        ),
+        (help.as_str(), "the keys"),
     ] {
         let pieces = [
             (format!("{key:>4}  "), style(Role::Accent)),

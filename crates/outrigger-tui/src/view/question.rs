@@ -14,9 +14,13 @@ use crate::state::asking::{Dialog, Inquiry};
 
 /// Returns its desired height.
 pub(super) fn height(app: &App, dialog: &Dialog) -> usize {
-    let body = body(app, dialog).len();
     let most = usize::from(app.size.1) * 2 / 3;
-    (body + foot(app, dialog).len() + 1).min(most.max(4))
+    rows(app, dialog).min(most.max(4))
+}
+
+/// Returns the height of all of it.
+pub(super) fn rows(app: &App, dialog: &Dialog) -> usize {
+    body(app, dialog).len() + foot(app, dialog).len() + 1
 }
 
 /// Draws it; returns the cursor position, if a text is written.

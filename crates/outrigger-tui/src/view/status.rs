@@ -18,6 +18,11 @@ pub(super) fn state(app: &App) -> Row {
             "leader key: the next key is a command".to_owned(),
             Role::Warn,
         ),
+        _ if app.is_lost => (
+            "lost the connection to the server; the conversation is saved, and it is tried again"
+                .to_owned(),
+            Role::Bad,
+        ),
         _ if !app.progress.is_empty() => (inline(&app.progress), Role::Dim),
         _ if app.asking.shown().is_some() => ("▸ waits for your answer".to_owned(), Role::Warn),
         (
@@ -45,14 +50,20 @@ pub(super) fn state(app: &App) -> Row {
 }
 
 fn working(app: &App) -> String {
-    match app.queued.front() {
-        Some(first) => format!(
-            "▸ working; esc interrupts · {} queued: {}",
-            app.queued.len(),
-            inline(first.lines().next().unwrap_or_default())
+    let mut text = match app.busy_for().unwrap_or_default() / 1000 {
+        0 => "▸ working; esc interrupts".to_owned(),
+        seconds @ 1..60 => format!("▸ working {seconds} s; esc interrupts"),
+        seconds => format!(
+            "▸ working {} min {} s; esc interrupts",
+            seconds / 60,
+            seconds % 60
         ),
-        None => "▸ working; esc interrupts".to_owned(),
+    };
+    if let Some(first) = app.queued.front() {
+        let first = inline(first.lines().next().unwrap_or_default());
+        text.push_str(&format!(" · {} queued: {first}", app.queued.len()));
     }
+    text
 }
 
 /// Renders agent and model, context usage, cost, and the folder.
@@ -69,16 +80,13 @@ pub(super) fn line(app: &App) -> Row {
         left.insert(0, (mode.to_owned(), style(Role::Text)));
     }
     if let Some(session) = app.session.as_ref().filter(|it| it.parent_id.is_some()) {
-        let keys = app.keymap.keys("session_parent").split(',').next();
+        let keys = app.keymap.key("session_parent");
         let title = cut(&inline(&session.title), 30);
-        let text = format!(
-            " · subagent: {title} ({} goes back)",
-            keys.unwrap_or_default()
-        );
+        let text = format!(" · subagent: {title} ({keys} goes back)");
         left.push((text, style(Role::Warn)));
     }
     if let Some(model) = model(app) {
-        left.push((format!(" · {}", inline(&model)), style(Role::Dim)));
+        left.push((format!(" · {}", inline(model)), style(Role::Dim)));
     }
     let mut right = Vec::new();
     if let Some((used, model)) = &app.context {
@@ -111,14 +119,18 @@ pub(super) fn line(app: &App) -> Row {
     row(left)
 }
 
-fn model(app: &App) -> Option<String> {
-    if let Some(model) = &app.model {
-        return Some(model.model_id.clone());
-    }
-    app.session
-        .as_ref()
-        .and_then(|it| it.model.as_ref())
-        .map(|it| it.id.clone())
+/// Returns the model as people know it.
+fn model(app: &App) -> Option<&str> {
+    let chosen = app.model.as_ref();
+    let own = app.session.as_ref().and_then(|it| it.model.as_ref());
+    let (provider, model) = chosen
+        .map(|it| (it.provider_id.as_str(), it.model_id.as_str()))
+        .or(own.map(|it| (it.provider_id.as_str(), it.id.as_str())))
+        .or_else(|| {
+            let usual = app.usual_model.as_ref()?;
+            Some((usual.provider_id.as_str(), usual.model_id.as_str()))
+        })?;
+    Some(app.conversation.names().of(provider, model))
 }
 
 fn thousands(tokens: u64) -> String {

@@ -67,7 +67,7 @@ impl Bootstrap {
             handler: Arc::clone(&self.bridge) as Arc<dyn outrigger_js::HostHandler>,
             progress: outrigger_audit::progress(&self.store, progress),
             notice: outrigger_audit::notice(&self.store, notice),
-            redact: Arc::new(outrigger_audit::redact(&self.store)),
+            redact: Some(Arc::new(outrigger_audit::redact(&self.store))),
             now,
         }
     }

@@ -134,6 +134,7 @@ fn options(
         agent: args.agent.clone(),
         model,
         history,
+        clock: outrigger_tui::wall_clock,
     })
 }
 

@@ -25,6 +25,7 @@ pub(super) struct Listed {
     cursor: Option<String>,
     search: Option<String>,
     directory: Option<String>,
+    project: Option<String>,
     #[serde(default)]
     children: bool,
 }
@@ -39,6 +40,7 @@ pub(super) async fn list(
         cursor: listed.cursor.filter(|text| !text.is_empty()),
         search: listed.search,
         directory: listed.directory,
+        project: listed.project,
         children: listed.children,
     };
     let allowed = |folder: &std::path::Path| scope.as_ref().is_none_or(|it| it.holds(folder));

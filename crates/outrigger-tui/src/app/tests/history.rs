@@ -5,7 +5,6 @@ use outrigger_client::ClientError;
 use ratatui::layout::Position;
 use serde_json::{Value, json};
 
-use super::tests::*;
 use super::*;
 use crate::runtime::paint::Painter;
 use crate::state::layout::tests::LAID_OUT;
@@ -86,6 +85,21 @@ fn ten_thousand_messages_cost_what_is_seen_of_them() {
     answer(&mut app, effects, 10_001);
     assert!(screen(&mut app).contains("stored 10001"));
     assert!(!app.has_newer && app.conversation.messages() <= PAGE + 1);
+}
+
+/// What was said while messages are fetched is not lost when the answer is older than that.
+#[test]
+fn a_late_answer_takes_nothing_back() {
+    let mut app = talking(80, 24);
+    let effects = app.reload();
+    user(&mut app, 11, "go on");
+    answer(&mut app, effects, 10);
+    let shown = screen(&mut app);
+    assert!(
+        shown.contains("stored 10") && shown.contains("┃ go on"),
+        "{shown}"
+    );
+    assert!(app.since_reload.0 == 0 && app.since_reload.1.is_empty());
 }
 
 /// A new page does not move what is on the screen.
@@ -198,7 +212,7 @@ fn a_subagents_conversation_and_back() {
     );
     assert!(app.is_busy());
     assert!(
-        screen(&mut app).contains("subagent: look for callers (<leader>up goes back)"),
+        screen(&mut app).contains("subagent: look for callers (ctrl+x up goes back)"),
         "{}",
         screen(&mut app)
     );

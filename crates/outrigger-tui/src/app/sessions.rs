@@ -1,0 +1,109 @@
+//! The list of sessions: their age, their folder, and of those with one title how each began.
+
+use std::collections::HashMap;
+
+use outrigger_protocol::session::Session;
+use serde_json::Value;
+
+use super::App;
+use super::history::get;
+use crate::render::text::inline;
+use crate::state::effect::{Effect, Then};
+use crate::state::picker::{Item, ListKind};
+
+const SECOND: u64 = 1000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+impl App {
+    /// Lists the top-level sessions. If some have one title, asks how they began.
+    pub(crate) fn list_sessions(&mut self, mut all: Vec<Session>) -> Vec<Effect> {
+        all.retain(|it| it.parent_id.is_none());
+        let project = all.first().map(|it| it.project_id.clone());
+        let items = newest_first(all, (self.clock)());
+        let is_ambiguous = titles(&items).into_values().any(|count| count > 1);
+        let own = self.session.as_ref().map(|it| it.id.to_string());
+        self.fill(ListKind::Sessions, items, own.as_deref());
+        let project = project.filter(|_| is_ambiguous);
+        let path = project.map(|project| {
+            let project = outrigger_client::encoded(&project);
+            format!("/outrigger/v1/conversation?limit=100&project={project}")
+        });
+        path.map(|path| get(path, Then::Openings))
+            .into_iter()
+            .collect()
+    }
+
+    /// Shows how sessions with one title began.
+    pub(crate) fn tell_apart(&mut self, page: &Value) {
+        let picker = self.picker.as_mut();
+        let Some(picker) = picker.filter(|it| it.kind == ListKind::Sessions) else {
+            return;
+        };
+        let openings = page["conversations"].as_array().into_iter().flatten();
+        let openings: HashMap<&str, &str> = openings
+            .filter_map(|it| Some((it["id"].as_str()?, it["opening"].as_str()?)))
+            .collect();
+        let titles: HashMap<String, usize> = titles(picker.items())
+            .into_iter()
+            .map(|(title, count)| (title.to_owned(), count))
+            .collect();
+        picker.amend(|item| {
+            let is_ambiguous = titles.get(&item.label).is_some_and(|count| *count > 1);
+            if let Some(opening) = openings.get(item.value.as_str()).filter(|_| is_ambiguous) {
+                item.detail = format!("{} · {}", item.detail, inline(opening));
+            }
+        });
+    }
+}
+
+/// Returns sessions by their last use, latest first.
+pub(crate) fn newest_first(mut all: Vec<Session>, now: u64) -> Vec<Item> {
+    all.sort_by_key(|it| std::cmp::Reverse(it.time.updated));
+    let items = all.iter().map(|it| {
+        let mut detail = ago(now.saturating_sub(it.time.updated));
+        if !it.path.is_empty() {
+            detail = format!("{detail} · {}", inline(&it.path));
+        }
+        Item::new(it.id.as_str(), inline(&it.title), detail)
+    });
+    items.collect()
+}
+
+fn titles(items: &[Item]) -> HashMap<&str, usize> {
+    let mut titles = HashMap::new();
+    for item in items {
+        *titles.entry(item.label.as_str()).or_default() += 1;
+    }
+    titles
+}
+
+/// Returns a duration in milliseconds as an age.
+fn ago(ms: u64) -> String {
+    match ms {
+        ..MINUTE => "just now".to_owned(),
+        MINUTE..HOUR => format!("{} min ago", ms / MINUTE),
+        HOUR..DAY => format!("{} h ago", ms / HOUR),
+        DAY.. => format!("{} d ago", ms / DAY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_in_their_largest_unit() {
+        for (ms, want) in [
+            (0, "just now"),
+            (MINUTE - 1, "just now"),
+            (MINUTE, "1 min ago"),
+            (HOUR - 1, "59 min ago"),
+            (3 * HOUR, "3 h ago"),
+            (40 * DAY, "40 d ago"),
+        ] {
+            assert_eq!(ago(ms), want);
+        }
+    }
+}
