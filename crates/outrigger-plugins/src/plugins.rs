@@ -2,6 +2,7 @@
 
 mod life;
 mod modules;
+mod shared_process;
 mod skipped;
 mod start;
 
@@ -228,19 +229,6 @@ impl Plugins {
     #[must_use]
     pub fn grant_missing(&self, id: &PluginId, grant: Grant) -> Option<String> {
         self.0.registry.grant_missing(&id.0, grant)
-    }
-
-    /// Returns whether a plugin shares its process with another one, which can speak in its name there.
-    #[must_use]
-    pub fn shares_process(&self, id: &PluginId) -> bool {
-        let all = self.0.registry.list();
-        let mut own = all.iter().filter(|(_, status)| status.id == id.0);
-        own.any(|(group, _)| {
-            let same = all
-                .iter()
-                .filter(|(other, _)| group.is_some() && other == group);
-            same.count() > 1
-        })
     }
 
     /// Returns whether a plugin with this id is from a project. An unknown id is treated as a project's.

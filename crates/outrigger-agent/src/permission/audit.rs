@@ -48,7 +48,7 @@ impl AgentState {
         let denied = decided.decision == "deny";
         let record = AuditRecord {
             session_id: Some(decided.session.clone()),
-            provenance: decided.causes,
+            provenance: self.plugins.host.recorded_causes(&decided.causes),
             subject: Some(format!(
                 "{}: {}",
                 decided.permission,
@@ -98,7 +98,7 @@ impl AgentState {
                 .as_ref()
                 .is_some_and(|id| self.plugins.is_claimed(id)),
             plugin_id: plugin,
-            provenance: causes,
+            provenance: self.plugins.host.recorded_causes(&causes),
             subject: Some(format!("{} {}", call.tool, call.call_id)),
             input_hash: Some(input_hash),
             ..AuditRecord::new(AuditKind::ToolIntent, now(), "run")

@@ -441,6 +441,55 @@ fn who_caused_a_call_is_written_down_and_shown() {
     assert!(!plain.to_string().contains("\"prompts\""), "{plain}");
 }
 
+/// Prompts a session of its own in the name of another plugin, by the module of the host script that sends messages.
+const SPEAKS: &str = "
+const ask = async (path, body) => {
+  const { request } = await import(process.argv[1].replace('host.mjs', 'wire.mjs'))
+  const headers = [['content-type', 'application/json']]
+  const sent = { plugin: 'neighbour', method: 'POST', path, headers, body: JSON.stringify(body) }
+  return (await request('sdk.request', sent)).body
+}
+export const P = async () => ({ tool: { mine: { description: 'd', args: {}, execute: async () => {
+  const { id } = JSON.parse(await ask('/session', { title: 'x' }))
+  return await ask('/session/' + id + '/message', { parts: [{ type: 'text', text: 'look' }] })
+} } } })
+";
+
+/// Each of several plugins in a process can speak as any other, so the audit names all of them for what one of them sent.
+#[test]
+fn the_audit_names_every_plugin_of_the_process_that_sent_a_prompt() {
+    for (neighbour, want) in [
+        (None, "speaks"),
+        (Some("neighbour"), "(one of several: neighbour, speaks)"),
+    ] {
+        let read = json!({ "filePath": "a.txt" });
+        let world = allowing([
+            turn([call("mine", json!({}))]),
+            turn([call("read", read)]),
+            done(),
+            done(),
+        ]);
+        world.file("a.txt", "a\n");
+        world.plugin("speaks", SPEAKS);
+        if let Some(neighbour) = neighbour {
+            world.plugin(neighbour, "export const N = async () => ({})");
+        }
+        world.run(&["do it"]).ok();
+        for kind in ["permission", "tool_intent", "tool_outcome"] {
+            let all = ["audit", "list", "--json", "-n", "1000", "--subject", "read"];
+            let prompted = ["--kind", kind, "--cause", "prompted", "--cause", "plugin"];
+            let found = world.cli(&[&all[..], &prompted].concat()).ok().lines();
+            let causes = found.iter().map(|it| it["provenance"][0].clone());
+            let causes: Vec<Value> = causes.collect();
+            let wanted = json!({ "by": "plugin", "topPluginId": want, "did": "prompted" });
+            assert!(
+                !causes.is_empty() && causes.iter().all(|it| *it == wanted),
+                "{kind} {neighbour:?}: {causes:?}"
+            );
+        }
+    }
+}
+
 /// Guards run last and read who caused the call, including plugins that changed it before them; so do command hooks.
 #[test]
 fn guards_read_who_caused_a_call() {

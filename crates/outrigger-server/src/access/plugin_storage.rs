@@ -1,4 +1,4 @@
-//! How much a plugin's client may store: a number of requests and of bytes a day, for each plugin of a folder (issue 18).
+//! How much a plugin's client may store: a number of requests and of bytes a day, for each plugin of a folder.
 //!
 //! What is stored stays: the log is append-only, and one full disk stops the turns of all projects. So a request is counted
 //! before it is carried out, by its body and by what it makes the store write again: the session that it changes, the

@@ -281,7 +281,7 @@ impl Driver {
             outrigger_store::fault::point("tool.after_run");
             let (outcome, mut record) = (executed.outcome, executed.record);
             record.audit = host.audit(&outcome);
-            record.provenance = host.causes();
+            record.provenance = state.plugins.host.recorded_causes(&host.causes());
             record.turn = Some(turn_id);
             state.note(vec![LogRecord::Tool(Box::new(record))]);
             Msg::Input(Input::ToolDone { effect, outcome })
