@@ -82,7 +82,8 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             unreported,
         } => network(
             plugins,
-            (host, *port),
+            host,
+            *port,
             address.as_deref(),
             refused.as_deref(),
             *unreported,
@@ -152,7 +153,8 @@ fn refused_requests(plugins: &[String], request: &str, rule: &str) -> Vec<AuditR
 /// Records a connection, or its refusal, for each plugin of the process: it is unknown which of them made it.
 fn network(
     plugins: &[String],
-    (host, port): (&str, u16),
+    host: &str,
+    port: u16,
     address: Option<&str>,
     refused: Option<&str>,
     unreported: u64,

@@ -98,7 +98,7 @@ impl Connection {
                 },
                 Some(Ok(Message::Binary(_))) => {
                     let why = BridgeError::new("bridge.frame", "frames are text");
-                    Some(refused(&self.shared, self.number, (None, why)))
+                    Some(refused(&self.shared, self.number, None, why))
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
             };
@@ -127,7 +127,9 @@ impl Connection {
                 }
                 ControlFlow::Continue(None)
             }
-            Err(why) => ControlFlow::Continue(Some(refused(&self.shared, self.number, why))),
+            Err((id, refusal)) => {
+                ControlFlow::Continue(Some(refused(&self.shared, self.number, id, refusal)))
+            }
         }
     }
 }
@@ -177,11 +179,7 @@ fn error(id: Option<String>, refusal: BridgeError) -> BridgeFrame {
 }
 
 /// What is refused before it is a call; it is written down like one.
-fn refused(
-    shared: &Shared,
-    number: u64,
-    (id, refusal): (Option<String>, BridgeError),
-) -> BridgeFrame {
+fn refused(shared: &Shared, number: u64, id: Option<String>, refusal: BridgeError) -> BridgeFrame {
     let subject = match &id {
         Some(id) => format!("frame {id} of connection {number}"),
         None => format!("frame of connection {number}"),
@@ -252,7 +250,7 @@ fn begin(
         if open.contains_key(&id) {
             drop(open);
             let refusal = BridgeError::new("bridge.id", "a call of this id runs");
-            room.send(refused(shared, number, (Some(id), refusal)));
+            room.send(refused(shared, number, Some(id), refusal));
             return;
         }
         open.insert(id, switch);

@@ -7,17 +7,17 @@
 //!
 //! What this crate is not for: running anything itself. [`ToolExecutor`] does, which the agent implements over the tool runtime.
 
+mod acceptor;
 mod commands;
 mod connection;
-mod door;
 mod frame;
 mod gate;
 pub mod layers;
 mod remote;
 mod server;
 
+pub use acceptor::{Acceptor, Connection, ConnectionHandle};
 pub use commands::{CommandRule, Commands};
-pub use door::{Connection, Door, Visitor};
 pub use gate::Gate;
 pub use layers::{Call, Layer, Params};
 pub use remote::{Remote, RemoteError};

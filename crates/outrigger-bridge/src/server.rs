@@ -17,9 +17,9 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::layers::Layer;
-use crate::{Commands, Door, Gate, SharedExecutor, Visitor, connection, layers};
+use crate::{Acceptor, Commands, ConnectionHandle, Gate, SharedExecutor, connection, layers};
 
-/// How a bridge is.
+/// Options of a bridge.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Folder that everything is in, absolute.
@@ -36,14 +36,14 @@ pub struct Options {
     pub deadline: Duration,
     /// Longest pause between whole frames of a controller, pings included.
     pub idle: Duration,
-    /// Maximum number of connections at once that nobody was let in on.
-    pub strangers: usize,
-    /// How long one of them may take.
+    /// Maximum number of connections that have not authenticated.
+    pub pending_connections: usize,
+    /// Time to authenticate.
     pub handshake_timeout: Duration,
 }
 
 impl Options {
-    /// The usual limits.
+    /// Creates options with the default limits.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
         Self {
@@ -54,8 +54,8 @@ impl Options {
             frame_bytes: 8 * 1024 * 1024,
             deadline: Duration::from_secs(600),
             idle: Duration::from_secs(120),
-            strangers: Door::MAX_STRANGERS,
-            handshake_timeout: Door::HANDSHAKE_TIMEOUT,
+            pending_connections: Acceptor::MAX_PENDING,
+            handshake_timeout: Acceptor::HANDSHAKE_TIMEOUT,
         }
     }
 }
@@ -92,13 +92,13 @@ impl Bridge {
         }))
     }
 
-    /// Names of the layers, in the order in which a call goes through them.
+    /// Returns the names of the layers, in the order in which they see a call.
     #[must_use]
     pub fn layers(&self) -> Vec<&'static str> {
         self.0.layers.iter().map(|layer| layer.name()).collect()
     }
 
-    /// Answers what comes in.
+    /// Serves connections.
     ///
     /// # Errors
     /// Those of the listener.
@@ -107,19 +107,19 @@ impl Bridge {
             .route("/", get(upgrade))
             .with_state(Arc::clone(&self.0));
         let Options {
-            strangers,
+            pending_connections,
             handshake_timeout,
             ..
         } = self.0.options;
-        let door = Door::with_bounds(listener, strangers, handshake_timeout);
-        let visited = router.into_make_service_with_connect_info::<Visitor>();
-        axum::serve(door, visited).await
+        let acceptor = Acceptor::with_bounds(listener, pending_connections, handshake_timeout);
+        let router = router.into_make_service_with_connect_info::<ConnectionHandle>();
+        axum::serve(acceptor, router).await
     }
 }
 
 async fn upgrade(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(visitor): ConnectInfo<Visitor>,
+    ConnectInfo(connection): ConnectInfo<ConnectionHandle>,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response {
@@ -154,7 +154,7 @@ async fn upgrade(
         };
         return refuse(status, &refusal.code, &refusal.message);
     }
-    visitor.let_in();
+    connection.authenticated();
     let socket = match socket {
         Ok(socket) => socket,
         Err(rejection) => return rejection.into_response(),

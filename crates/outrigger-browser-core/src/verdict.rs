@@ -95,7 +95,8 @@ pub fn unmet_field(
 /// What is not met while a dialog is open: nothing that is expected can be looked at. `expected` are the expectations as
 /// the call gave them.
 pub fn unmet_behind(
-    (kind, message): (&str, &str),
+    kind: &str,
+    message: &str,
     expected: impl Iterator<Item = String>,
 ) -> impl Iterator<Item = Unmet> {
     let seen = format!("a dialog ({kind}) is open: {message}");

@@ -25,8 +25,10 @@ use crate::{cdp, tools};
 /// the user's.
 pub fn offer(
     settings: &Settings,
-    (temporary, data): (impl Fn() -> io::Result<PathBuf>, &Path),
-    (spawner, store): (&Spawner, &Store),
+    temporary: impl Fn() -> io::Result<PathBuf>,
+    data: &Path,
+    spawner: &Spawner,
+    store: &Store,
     runtime: &ToolRuntime,
     events: Receiver<Arc<BusEvent>>,
 ) {

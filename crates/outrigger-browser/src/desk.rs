@@ -110,8 +110,8 @@ impl Browser {
             record,
             ..
         } = &self.options;
-        let by = (Arc::clone(sites), Arc::clone(record));
-        let begun = Chromium::start(source, folder, spawner, by).await?;
+        let (sites, record) = (Arc::clone(sites), Arc::clone(record));
+        let begun = Chromium::start(source, folder, spawner, sites, record).await?;
         lock(&self.views).clear();
         let provider: Arc<dyn Provider> = begun;
         *lock(&self.provider) = Some(Arc::clone(&provider));

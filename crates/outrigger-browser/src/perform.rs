@@ -62,8 +62,8 @@ impl Outcome {
     /// Behind a dialog nothing that is expected can be looked at.
     fn behind(mut self, dialog: Dialog, action: &Action, usual: Option<Unmet>) -> Self {
         let expected = action.expect.iter().map(|it| json!(it).to_string());
-        let open = (dialog.kind.as_str(), dialog.message.as_str());
-        self.unmet = verdict::unmet_behind(open, expected).chain(usual).collect();
+        let unmet = verdict::unmet_behind(&dialog.kind, &dialog.message, expected);
+        self.unmet = unmet.chain(usual).collect();
         if !self.unmet.is_empty() {
             self.status = expect::FAILED;
         }
@@ -124,7 +124,7 @@ impl Browser {
             Some(name) => Some(self.options.secrets.get(name, &frames)?.to_owned()),
             None => action.text.clone(),
         };
-        let mut step = step_of(action, (at, to), text);
+        let mut step = step_of(action, at, to, text);
         step.is_secret = action.secret.is_some();
         let submits = aim.submits || action.submit || step.text.as_deref() == Some("Enter");
         Ok(Planned {
@@ -247,7 +247,7 @@ impl Browser {
         };
         // A lease that does not count is written down where it is looked at.
         if !matches!(result, Err(BrowserError::Lease(_))) {
-            self.note(grant, planned, decision, (hash(before.as_ref()), after));
+            self.note(grant, planned, decision, hash(before.as_ref()), after);
         }
         result
     }
@@ -330,7 +330,8 @@ impl Browser {
         grant: &Grant,
         planned: &Planned,
         decision: &str,
-        (before, after): (Option<String>, Option<String>),
+        before: Option<String>,
+        after: Option<String>,
     ) {
         let Owner {
             session,
@@ -392,7 +393,8 @@ async fn value_now(
 /// What is done, in full.
 fn step_of(
     action: &Action,
-    (at, to): (Option<ActionTarget>, Option<ActionTarget>),
+    at: Option<ActionTarget>,
+    to: Option<ActionTarget>,
     text: Option<String>,
 ) -> Step {
     let mut step = Step::of(action.action, LOAD_TIMEOUT);

@@ -1,4 +1,4 @@
-//! Exit codes, as documented in `docs/cli.md`.
+//! Exit codes, as documented in `docs/cli/exit-codes.md`.
 
 /// The turn or the request failed.
 pub(crate) const FAILED: u8 = 1;

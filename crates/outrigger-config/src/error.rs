@@ -1,7 +1,8 @@
 //! Errors and problems of the configuration.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::fmt;
+
+use outrigger_protocol::diagnose::Diagnose;
 
 /// Why the configuration could not be read. Every variant names the file (or environment variable) that it is
 /// about.

@@ -1,5 +1,6 @@
 //! Codex: `codex app-server`, JSON-RPC over lines (0.171.0). `codex exec --json` cannot be answered, so it is not used.
 
+mod command;
 mod patch;
 
 use std::collections::BTreeMap;
@@ -8,14 +9,13 @@ use std::path::{Path, PathBuf};
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
+pub(crate) use self::command::script;
 use self::patch::{Change, changes, patch};
 use crate::access::{Access, below};
 use crate::calls::{Call, Calls, Ended, as_it_came, said, text, thought};
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
 use crate::used::Used;
 use crate::wire::rpc;
-
-const SHELLS: [&str; 3] = ["bash", "sh", "zsh"];
 
 const INITIALIZE: u64 = 1;
 const THREAD: u64 = 2;
@@ -441,73 +441,4 @@ fn files(item: &Value) -> Vec<Value> {
         json!({ "filePath": path, "relativePath": name.to_string_lossy(), "type": kind, "patch": diff })
     });
     files.collect()
-}
-
-/// Returns LINE of `bash -lc 'LINE'` if that is all, otherwise the command unchanged.
-pub(crate) fn script(command: &str) -> String {
-    let given = command.split_once(' ').and_then(|(program, rest)| {
-        // A shell elsewhere may be a program that a command has created.
-        let (place, name) = program.rsplit_once('/')?;
-        let is_shell = ["/bin", "/usr/bin"].contains(&place) && SHELLS.contains(&name);
-        let word = rest.strip_prefix("-lc ").or(rest.strip_prefix("-c "))?;
-        is_shell.then(|| unquoted(word)).flatten()
-    });
-    given.unwrap_or_else(|| command.to_owned())
-}
-
-/// Unquotes a single word of a shell; `None` if there is more than one, or an expansion.
-fn unquoted(word: &str) -> Option<String> {
-    let mut out = String::new();
-    let mut chars = word.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\'' => loop {
-                match chars.next()? {
-                    '\'' => break,
-                    c => out.push(c),
-                }
-            },
-            '"' => loop {
-                match chars.next()? {
-                    '"' => break,
-                    '\\' => match chars.next()? {
-                        c @ ('"' | '\\' | '$' | '`') => out.push(c),
-                        c => out.extend(['\\', c]),
-                    },
-                    '$' | '`' => return None,
-                    c => out.push(c),
-                }
-            },
-            '\\' => out.push(chars.next()?),
-            c if c.is_alphanumeric() || "-_./,:=@%+".contains(c) => out.push(c),
-            _ => return None,
-        }
-    }
-    Some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_that_a_shell_is_given_is_read_or_the_command_left() {
-        let cases = [
-            ("/bin/bash -lc 'sh test.sh'", "sh test.sh"),
-            ("/bin/bash -lc ls", "ls"),
-            (r#"/bin/bash -lc "echo \"a\" 'b'""#, "echo \"a\" 'b'"),
-            (r#"/usr/bin/bash -lc 'it'"'"'s'"#, "it's"),
-            ("./bash -lc 'git status'", "./bash -lc 'git status'"),
-            ("/project/bash -lc 'ls'", "/project/bash -lc 'ls'"),
-            ("bash -lc 'ls'", "bash -lc 'ls'"),
-            ("/bin/bash -lc 'a' 'b'", "/bin/bash -lc 'a' 'b'"),
-            (r#"/bin/bash -lc "rm $HOME""#, r#"/bin/bash -lc "rm $HOME""#),
-            ("rm -rf x", "rm -rf x"),
-            ("python3 -c 'x'", "python3 -c 'x'"),
-            ("bash -lc 'open", "bash -lc 'open"),
-        ];
-        for (command, line) in cases {
-            assert_eq!(script(command), line, "{command}");
-        }
-    }
 }

@@ -54,9 +54,10 @@ impl Document {
         let mut conversations = Vec::new();
         for stored in sessions {
             let conversation = reader.conversation(&stored.session, &BTreeMap::new(), &[])?;
-            let place = (&conversation.id, &conversation.task);
             let messages = stored.messages.iter();
-            let entries = messages.flat_map(|message| entries(&converter, place, message));
+            let entries = messages.flat_map(|message| {
+                entries(&converter, &conversation.id, &conversation.task, message)
+            });
             conversations.push(Exported {
                 origin: Origin::of(&stored.session),
                 entries: entries.collect(),
@@ -73,7 +74,8 @@ impl Document {
 
 fn entries(
     converter: &Converter,
-    (conversation, task): (&SessionId, &SessionId),
+    conversation: &SessionId,
+    task: &SessionId,
     message: &MessageWithParts,
 ) -> Vec<Entry> {
     let author = Author::from(&message.info);

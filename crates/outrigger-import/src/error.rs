@@ -1,9 +1,9 @@
 //! Errors and problems of imports.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_store::StoreError;
 
 use crate::program::Program;

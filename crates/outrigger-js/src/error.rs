@@ -1,9 +1,9 @@
 //! Errors of a plugin process.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::io;
 use std::path::PathBuf;
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::rpc::{Enter, HandlerRef, PROTOCOL_VERSION};
 use outrigger_sandbox::SandboxError;
 

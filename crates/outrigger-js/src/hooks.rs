@@ -250,7 +250,7 @@ impl JsProcess {
                 begun.unwrap_or_else(|_| Err(self.late(method, deadline, call.handlers)))?;
             sent.call = running.call.id();
             let ended = self
-                .collect(running, call.handlers, (began, deadline), &mut on_result)
+                .collect(running, call.handlers, began, deadline, &mut on_result)
                 .await;
             match ended {
                 // No handler was called, so calling again is not a repetition.
@@ -407,7 +407,8 @@ impl JsProcess {
         &self,
         mut running: Running,
         handlers: &[HandlerRef],
-        (began, deadline): (Instant, Duration),
+        began: Instant,
+        deadline: Duration,
         on_result: &mut (impl FnMut(HookResult) + Send),
     ) -> Result<(), JsError> {
         let mut left = deadline.saturating_sub(began.elapsed());

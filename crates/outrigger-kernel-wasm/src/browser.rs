@@ -242,7 +242,7 @@ impl Browser {
                 budget,
             } => self
                 .pages
-                .show(&tab, reference.as_deref(), full, (page, budget))?,
+                .show(&tab, reference.as_deref(), full, page, budget)?,
             BrowserOp::Changed { tab } => self.pages.changed(&tab)?,
             BrowserOp::Unmet { tab, expect } => self.pages.unmet(&tab, &expect)?,
             BrowserOp::Judge(it) => self.pages.judge(&it)?,

@@ -1,7 +1,8 @@
 //! Errors of a server. They do not fail tool calls: they are logged, and listed by `status`.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
+
+use outrigger_protocol::diagnose::Diagnose;
 
 /// Why a server is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,11 +1,11 @@
 //! A server's tool, in the tool runtime.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_mcp::{McpError, ServerTool, content, tool_name};
 use outrigger_protocol::descriptor::{Capability, Declared};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! Errors of MCP servers. The text of an error is what the model and the user read.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
+
+use outrigger_protocol::diagnose::Diagnose;
 
 /// Why a server could not be started, or a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

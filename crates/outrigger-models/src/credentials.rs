@@ -4,7 +4,6 @@
 //! credentials, `OPENCODE_AUTH_CONTENT` (instead of all files, as in OpenCode), our `auth.json`, OpenCode's `auth.json`. The last
 //! is only ever read: logging out of its entries is recorded in ours.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use outrigger_files::Readers;
 use outrigger_files::sync::lock;
 use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::{Value, json};
 
 /// Marks a provider that was logged out of although OpenCode's file has it.

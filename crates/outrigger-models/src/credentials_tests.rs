@@ -1,6 +1,7 @@
 use super::*;
-use outrigger_protocol::diagnose::Diagnose;
 use std::os::unix::fs::PermissionsExt as _;
+
+use outrigger_protocol::diagnose::Diagnose;
 
 fn names(credentials: &Credentials) -> Vec<String> {
     let stored = credentials.all();

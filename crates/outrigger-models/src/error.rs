@@ -1,10 +1,10 @@
 //! Errors of model requests.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use outrigger_net::Lookup;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 

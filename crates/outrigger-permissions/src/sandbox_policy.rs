@@ -1,12 +1,12 @@
 //! The sandbox of processes started for the model: one set of rules decides for tools and for what they start, so that a path
 //! which `read` is denied cannot be read with `cat` either.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::{Profile, Sandbox, Settings};
+use outrigger_protocol::diagnose::Diagnose as _;
 use outrigger_sandbox::folders::{movable_above, movable_above_all};
 use outrigger_sandbox::path_masks::Covers;
 use outrigger_sandbox::{
@@ -83,20 +83,25 @@ pub fn is_enforced(
         _ if settings.sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
         Level::None if profile != Profile::Full && !has_views => return Err(ConfineError::Nothing),
         // Once: it applies to every command.
-        level => WARNED.call_once(|| if has_views { tracing::warn!(?level, "the system enforces only a part of the rules") } else { tracing::warn!(
-                ?level,
-                "without user namespaces the sandbox of commands makes nothing new beside files that rules deny, and sees other processes; \
-                 see `outrigger doctor`"
-            ) }),
+        level => WARNED.call_once(|| warn_of_partial(level, has_views)),
     }
     Ok(())
+}
+
+fn warn_of_partial(level: Level, has_views: bool) {
+    let what = if has_views {
+        "the system can enforce only a part of the rules"
+    } else {
+        "without user namespaces, sandboxed commands cannot create files next to denied ones, and see other processes"
+    };
+    tracing::warn!(?level, "{what}; see `outrigger doctor`");
 }
 
 /// Folder of tool output that is too long for a model, by session.
 pub const OUTPUTS: &str = "tool-output";
 
-/// Paths in the data folder that processes may see: those created for them, and nothing else.
-const THEIRS: [&str; 8] = [
+/// Folders in the data folder that processes may see: those created for them, and nothing else.
+const PROCESS_FOLDERS: [&str; 8] = [
     OUTPUTS,
     "plugin-homes",
     "plugin-files",
@@ -106,23 +111,23 @@ const THEIRS: [&str; 8] = [
     "bun",
     "plugin-scripts",
 ];
-/// Those that they run, and must not change for others.
-const SHARED: [&str; 3] = ["modules", "bun", "plugin-scripts"];
+/// Those of them whose files they run, and must not change for others.
+const READ_ONLY_FOLDERS: [&str; 3] = ["modules", "bun", "plugin-scripts"];
 
 /// Returns Outrigger's files that are hidden from every process started for the model or a plugin, regardless of the rules: the
 /// trust store, the store with the audit and its keys, credentials. The settings, which could loosen the sandbox, are read-only.
-pub fn ours(folders: &Folders) -> Covers {
+pub fn own_files(folders: &Folders) -> Covers {
     // Credentials of OpenCode, which are used as well.
     let keys = folders
         .data
         .parent()
         .map(|data| data.join("opencode/auth.json"));
     let hide: Vec<PathBuf> = keys.filter(|path| path.exists()).into_iter().collect();
-    let shared = SHARED.iter().map(|name| folders.data.join(name));
+    let shared = READ_ONLY_FOLDERS.iter().map(|name| folders.data.join(name));
     let settings = folders.config.join("outrigger");
     let mut held = movable_above(&folders.data);
     held.extend(movable_above(&settings));
-    held.extend(THEIRS.iter().map(|name| folders.data.join(name)));
+    held.extend(PROCESS_FOLDERS.iter().map(|name| folders.data.join(name)));
     // Fetched plugins and skills, and OpenCode's list of models, which determines where keys are sent.
     let models = folders
         .cache
@@ -147,11 +152,12 @@ pub fn ours(folders: &Folders) -> Covers {
     }
 }
 
-/// What is kept from processes: what rules deny, what the policy of the machine forbids, and what is ours.
+/// Returns what is hidden from processes, or read-only for them: what rules deny, what the machine policy forbids, and
+/// [`own_files`].
 ///
 /// # Errors
 /// [`SandboxError::TooMany`].
-pub fn kept(
+pub fn covers(
     rules: &PathRules,
     folders: &Folders,
     forbidden: &DenyPolicy,
@@ -162,14 +168,14 @@ pub fn kept(
         .held
         .extend(movable_above_all(forbids.iter().map(PathBuf::as_path)));
     found.hide.extend(forbids);
-    let ours = ours(folders);
-    found.hide.extend(ours.hide);
-    found.read_only.extend(ours.read_only);
-    found.held.extend(ours.held);
+    let own = own_files(folders);
+    found.hide.extend(own.hide);
+    found.read_only.extend(own.read_only);
+    found.held.extend(own.held);
     let code = outrigger_plugin_trust::kept_code::kept_code(rules.worktree());
     found.read_only.extend(code.read_only);
     found.held.extend(code.held);
-    found.closed = ours.closed;
+    found.closed = own.closed;
     // The machine policy, which only root could change.
     let policy = Path::new(reserved_paths::POLICY);
     found.read_only.extend(
@@ -190,10 +196,10 @@ pub struct Withheld {
 impl Withheld {
     /// Creates it for this project; `None` if nothing is sandboxed.
     pub fn of(config: &Loaded, location: &ProjectLocation, folders: &Folders) -> Option<Self> {
-        let ours = ours(folders);
+        let own = own_files(folders);
         (config.settings.sandbox != Sandbox::Off).then(|| Self {
             rules: Access::new(location, &folders.home).rules(&[&config.config.permission]),
-            folders: ours.hide.into_iter().chain(ours.closed).collect(),
+            folders: own.hide.into_iter().chain(own.closed).collect(),
             forbidden: DenyPolicy::of(config, location),
         })
     }
@@ -213,7 +219,7 @@ pub fn spawner(
     config: &Loaded,
     location: &ProjectLocation,
     folders: &Folders,
-    settled: Option<&Arc<WorkspaceTrust>>,
+    trust: Option<&Arc<WorkspaceTrust>>,
 ) -> Spawner {
     let sandbox = config.settings.sandbox;
     if sandbox == Sandbox::Off {
@@ -221,13 +227,13 @@ pub fn spawner(
     }
     let (access, folders) = (Access::new(location, &folders.home), folders.clone());
     let rules = config.config.permission.clone();
-    let settled = settled.cloned();
+    let trust = trust.cloned();
     let forbidden = DenyPolicy::of(config, location);
     let covers = Arc::new(move || {
-        if let Some(settled) = &settled {
-            settled.runs()?;
+        if let Some(trust) = &trust {
+            trust.before_process()?;
         }
-        kept(&access.rules(&[&rules]), &folders, &forbidden)
+        covers(&access.rules(&[&rules]), &folders, &forbidden)
     });
     spawner
         .clone()
@@ -255,7 +261,7 @@ pub fn plugin_covers(config: &Loaded, location: &ProjectLocation, folders: &Fold
     let (location, folders) = (location.clone(), folders.clone());
     let shown = config.settings.tools.secrets.clone();
     Arc::new(move || {
-        let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
+        let mut found = covers(&access.rules(&[&rules]), &folders, &forbidden)?;
         let project = [location.directory.as_path(), location.worktree.as_path()];
         home_files::keep_from_plugins(&mut found, &folders, &shown, project);
         Ok(found)
@@ -297,7 +303,7 @@ mod tests {
             data: at("data/outrigger"),
             cache: at("cache/outrigger"),
         };
-        let found = ours(&folders);
+        let found = own_files(&folders);
         let names = |paths: &[PathBuf]| -> Vec<String> {
             let names = paths
                 .iter()

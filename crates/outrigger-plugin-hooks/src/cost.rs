@@ -163,7 +163,6 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use outrigger_protocol::hook::Decision;
     use serde_json::json;
 
     use super::*;
@@ -176,22 +175,9 @@ mod tests {
         ms: f64,
     ) -> HookRecord {
         HookRecord {
-            point: hook.to_owned(),
-            hook: hook.to_owned(),
-            plugin: plugin.into(),
-            session: None,
             turn: turn.map(Into::into),
-            outcome,
-            decision: Decision::Continue,
-            payload_bytes: 0,
-            carried: None,
-            cpu_ms: None,
             duration_ms: ms,
-            changed: Vec::new(),
-            values: Default::default(),
-            message: None,
-            at: 0,
-            audit: Default::default(),
+            ..HookRecord::new(hook, hook, plugin.into(), outcome)
         }
     }
 

@@ -188,28 +188,13 @@ pub(crate) fn rounded(ms: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use outrigger_protocol::hook::Decision;
-
     use super::*;
 
     fn record(plugin: &str, hook: &str, outcome: OutcomeKind, ms: f64, bytes: u64) -> HookRecord {
         HookRecord {
-            point: hook.to_owned(),
-            hook: hook.to_owned(),
-            plugin: plugin.into(),
-            session: None,
-            turn: None,
-            outcome,
-            decision: Decision::Continue,
             payload_bytes: bytes,
-            carried: None,
-            cpu_ms: None,
             duration_ms: ms,
-            changed: Vec::new(),
-            values: Default::default(),
-            message: None,
-            at: 0,
-            audit: Default::default(),
+            ..HookRecord::new(hook, hook, plugin.into(), outcome)
         }
     }
 

@@ -20,7 +20,7 @@ use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_plugin_status::GuardedCall;
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{
-    Block, Carried, ChangedValues, HookFailure, HookOutcome, HookRecord,
+    Block, Carried, ChangedValues, Decision, HookFailure, HookOutcome, HookRecord,
 };
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
@@ -69,6 +69,21 @@ pub struct PipelineResult {
     pub records: Vec<HookRecord>,
     /// Set if a handler wants the turn to end after this: the reason.
     pub stop: Option<String>,
+}
+
+impl PipelineResult {
+    /// Returns the plugins whose changes were applied, without duplicates.
+    #[must_use]
+    pub fn changed_by(&self) -> Vec<PluginId> {
+        let mut plugins: Vec<PluginId> = Vec::new();
+        let changed = |record: &&HookRecord| record.decision == Decision::Patch;
+        for record in self.records.iter().filter(changed) {
+            if !plugins.contains(&record.plugin) {
+                plugins.push(record.plugin.clone());
+            }
+        }
+        plugins
+    }
 }
 
 /// Runs hook chains. Cheap to clone.
@@ -135,19 +150,20 @@ impl Pipeline {
         if !self.0.settings.seq_hooks && only_observes(point, &bound) {
             return self.at_once(point, &bound, items, context).await;
         }
-        self.one_after_another((point, check), &bound, items, context)
+        self.one_after_another(point, check, &bound, items, context)
             .await
     }
 
     async fn one_after_another(
         &self,
-        at: (HookPoint, Option<OutputCheck>),
+        point: HookPoint,
+        check: Option<OutputCheck>,
         bound: &[Bound],
         items: Vec<HookPayload>,
         context: PipelineContext,
     ) -> PipelineResult {
         let (first, changed) = self
-            .drive(at.clone(), bound, items, context.clone(), None)
+            .drive(point, check.clone(), bound, items, context.clone(), None)
             .await;
         let Some(changed) = changed.filter(|_| first.block.is_none()) else {
             return first;
@@ -159,7 +175,7 @@ impl Pipeline {
             item.output.clone_from(output);
         }
         let (again, _) = self
-            .drive(at, &bound, items, context, Some(changed.again))
+            .drive(point, check, &bound, items, context, Some(changed.again))
             .await;
         first.then(again)
     }
@@ -168,7 +184,8 @@ impl Pipeline {
     /// pass.
     async fn drive(
         &self,
-        (point, check): (HookPoint, Option<OutputCheck>),
+        point: HookPoint,
+        check: Option<OutputCheck>,
         bound: &[Bound],
         items: Vec<HookPayload>,
         context: PipelineContext,
@@ -207,8 +224,7 @@ impl Pipeline {
         items: Vec<HookPayload>,
         context: PipelineContext,
     ) -> PipelineResult {
-        let alone =
-            |one| self.one_after_another((point, None), one, items.clone(), context.clone());
+        let alone = |one| self.one_after_another(point, None, one, items.clone(), context.clone());
         let all = futures_util::future::join_all(bound.chunks(1).map(alone)).await;
         PipelineResult {
             records: all.into_iter().flat_map(|one| one.records).collect(),

@@ -1,7 +1,8 @@
 //! Errors of finding, installing and reading plugins.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
+
+use outrigger_protocol::diagnose::Diagnose;
 
 /// Why a package is missing or is not a plugin.
 #[derive(Debug, thiserror::Error)]

@@ -117,7 +117,7 @@ impl Installer {
             Self::Npm(npm) => npm_install(npm),
         };
         let command = spec_for.arg(package);
-        self.run(spawner, command, (dir, Some(package)), spec, growing)
+        self.run(spawner, command, dir, Some(package), spec, growing)
             .await
     }
 
@@ -143,15 +143,15 @@ impl Installer {
             // Not `npm ci`: it refuses the whole lock when a registry lacks an optional package of another platform.
             Self::Npm(npm) => npm_install(npm),
         };
-        self.run(spawner, spec_for, (dir, None), spec, growing)
-            .await
+        self.run(spawner, spec_for, dir, None, spec, growing).await
     }
 
     async fn run(
         &self,
         spawner: &Spawner,
         command: Spec,
-        (dir, package): (&Path, Option<&str>),
+        dir: &Path,
+        package: Option<&str>,
         spec: &str,
         growing: Growing<'_>,
     ) -> Result<(), PackageError> {

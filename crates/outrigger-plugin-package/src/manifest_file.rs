@@ -1,11 +1,11 @@
 //! Reads a plugin's `outrigger.plugin.toml`. Grants are decided elsewhere.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use outrigger_config::ConfigError;
 use outrigger_network_proxy::hosts::Hosts;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
 
 use crate::custom_points::Declarations;

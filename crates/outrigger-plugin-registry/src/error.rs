@@ -1,11 +1,11 @@
 //! Errors of one plugin. None of them ends a session: a failed plugin is listed with its cause and the others run (A13).
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 
 use outrigger_plugin_package::PackageError;
 use outrigger_plugin_status::{Cause, Stage};
 use outrigger_plugin_trust::TrustError;
+use outrigger_protocol::diagnose::Diagnose;
 
 mod code;
 

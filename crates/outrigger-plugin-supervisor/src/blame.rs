@@ -47,7 +47,8 @@ pub fn named(entered: &[Enter]) -> String {
 pub async fn late(
     group: &Group,
     live: &Live,
-    (index, plugin): (usize, &str),
+    index: usize,
+    plugin: &str,
     what: &str,
     reached: bool,
 ) -> Late {
@@ -57,7 +58,7 @@ pub async fn late(
         _ if waits => Some(index),
         // Another call was late at the same moment and has determined it already.
         Some(fault) => fault.culprit,
-        None => group.only(&suspects),
+        None => group.sole_suspect(&suspects),
     };
     let mine = reached && culprit == Some(index);
     let who = if mine {
@@ -130,7 +131,7 @@ impl Held {
 
 /// Warns of a process that did not exit when asked, with the plugin whose `dispose` was running. A process that had exited
 /// before is ignored.
-pub(crate) fn tell_undisposed(process: &str, error: &JsError) {
+pub(crate) fn warn_undisposed(process: &str, error: &JsError) {
     match error {
         JsError::CallTimeout {
             entered: Some(enter),

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
-use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::HookFailed;
@@ -46,39 +45,34 @@ impl Failures {
             unreported?
         };
         let point = HookPoint::parse(&failed.hook)?;
-        let message = counted(&failed.message, MAX_TEXT, (unreported, "failures"));
+        let message = counted(&failed.message, MAX_TEXT, unreported, "failures");
         tracing::warn!(
             "plugin {}: {} hook failed: {message}",
             failed.plugin,
             point.hook()
         );
         Some(HookRecord {
-            point: point.name().to_owned(),
-            hook: point.hook().to_owned(),
-            plugin: PluginId(failed.plugin),
             session: failed.session,
-            turn: None,
-            outcome: OutcomeKind::Error,
             decision: Decision::FailedOpen,
-            payload_bytes: 0,
-            carried: None,
-            cpu_ms: None,
             duration_ms: if failed.ms.is_finite() {
                 failed.ms.max(0.0)
             } else {
                 0.0
             },
-            changed: Vec::new(),
-            values: Default::default(),
             message: Some(message),
             at: (self.now)(),
-            audit: HookAudit::default(),
+            ..HookRecord::new(
+                point.name(),
+                point.hook(),
+                PluginId(failed.plugin),
+                OutcomeKind::Error,
+            )
         })
     }
 }
 
 /// Truncates a text for a record, and adds the number of unrecorded ones of its kind before it.
-pub fn counted(text: &str, most: usize, (unreported, what): (u64, &str)) -> String {
+pub fn counted(text: &str, most: usize, unreported: u64, what: &str) -> String {
     let mut shown: String = text.chars().take(most).collect();
     if unreported > 0 {
         shown.push_str(&format!(" ({unreported} {what} before it are not listed)"));

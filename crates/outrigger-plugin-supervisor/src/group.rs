@@ -17,7 +17,7 @@ use outrigger_plugin_status::Notice;
 use outrigger_protocol::rpc::Enter;
 use tokio::sync::watch;
 
-use crate::blame::{Late, ended_by_itself, late, tell_undisposed};
+use crate::blame::{Late, ended_by_itself, late, warn_undisposed};
 use crate::launch::{Held, Launch, Loaded};
 use crate::waiting::EventQueue;
 
@@ -37,8 +37,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Creates a fault for a process that the host ends, without blaming a plugin.
-    pub fn ours(cause: &str) -> Self {
+    /// Creates a fault for a process that the host ends on its own account: no plugin is blamed.
+    pub fn by_host(cause: &str) -> Self {
         Self {
             cause: cause.to_owned(),
             culprit: None,
@@ -60,8 +60,8 @@ pub enum Counts {
     Excess,
 }
 
-/// Time that abandoned code may continue before its process is killed.
-const LEAVE: Duration = Duration::from_secs(5);
+/// Time that the code of an abandoned call may continue before its process is killed.
+const ABANDONED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A live process.
 pub struct Live {
@@ -99,7 +99,7 @@ impl Live {
             biased;
             // Checked first, since a process that is given up is killed, which ends its calls.
             cause = gone.wait_for(Option::is_some) => {
-                Err(cause.ok().and_then(|cause| cause.clone()).unwrap_or_else(|| Fault::ours("it was ended")))
+                Err(cause.ok().and_then(|cause| cause.clone()).unwrap_or_else(|| Fault::by_host("it was ended")))
             }
             answer = call => Ok(answer),
         }
@@ -184,7 +184,7 @@ impl Group {
 
     /// Creates a similar process for one of its plugins that leaves it. Generations continue from here, so that a
     /// handle never sees one twice.
-    pub fn beside(&self, key: u64, member: usize) -> Arc<Self> {
+    pub fn split_off(&self, key: u64, member: usize) -> Arc<Self> {
         let name = self
             .launch
             .registry
@@ -202,7 +202,7 @@ impl Group {
     }
 
     /// Restarts the process without some of its plugins. This does not count as a failure.
-    pub async fn without(self: &Arc<Self>, leave: &[usize]) {
+    pub async fn restart_without(self: &Arc<Self>, leave: &[usize]) {
         let mut state = self.state.lock().await;
         state.members.retain(|member| !leave.contains(member));
         let old = {
@@ -211,8 +211,8 @@ impl Group {
             slot.live.take()
         };
         if let Some(old) = old {
-            let why = "a plugin that brings authentication gets a process of its own";
-            old.gone.send_replace(Some(Fault::ours(why)));
+            let why = "a plugin that contributes authentication gets its own process";
+            old.gone.send_replace(Some(Fault::by_host(why)));
             old.process.kill();
         }
         drop(state);
@@ -225,8 +225,8 @@ impl Group {
         lock(&self.slot)
     }
 
-    /// Returns the live process, and how often one has been started.
-    pub fn now(&self) -> (Option<Arc<Live>>, u64) {
+    /// Returns the live process, if there is one, and the current generation.
+    pub fn current(&self) -> (Option<Arc<Live>>, u64) {
         let slot = self.slot();
         (slot.live.clone(), slot.generation)
     }
@@ -235,7 +235,7 @@ impl Group {
     ///
     /// The restart continues when the caller stops waiting, since others wait for it too.
     pub async fn live(self: &Arc<Self>) -> Result<Arc<Live>, String> {
-        if let (Some(live), _) = self.now() {
+        if let (Some(live), _) = self.current() {
             if live.process.is_alive() {
                 self.flush(&mut self.slot(), &live);
                 return Ok(live);
@@ -243,34 +243,34 @@ impl Group {
             let ended = live.process.closed().await;
             let fault = Fault {
                 cause: ended_by_itself(&ended, self.launch.settings.limits.memory),
-                culprit: self.only(&live.process.suspects()),
+                culprit: self.sole_suspect(&live.process.suspects()),
                 counts: Counts::Crash,
             };
-            self.take(live.generation, fault);
+            self.mark_unusable(live.generation, fault);
         }
         let group = Arc::clone(self);
-        tokio::spawn(async move { group.revive().await })
+        tokio::spawn(async move { group.restart().await })
             .await
             .unwrap_or_else(|error| Err(format!("its start failed: {error}")))
     }
 
     /// Declares the process of that generation unusable. Every call to it ends now, and a new one is started.
     pub fn give_up(self: &Arc<Self>, generation: u64, fault: Fault) {
-        if self.take(generation, fault) {
+        if self.mark_unusable(generation, fault) {
             let group = Arc::clone(self);
-            tokio::spawn(async move { group.revive().await });
+            tokio::spawn(async move { group.restart().await });
         }
     }
 
     /// Returns whether a process is unusable after this error. A late process is left alone if timeouts do not cause
     /// restarts (A12).
-    pub fn ends_with(&self, error: &JsError) -> bool {
+    pub fn is_unusable_after(&self, error: &JsError) -> bool {
         let late = matches!(error, JsError::CallTimeout { .. });
         error.is_fatal() && (self.launch.settings.self_heal || !late)
     }
 
     /// Returns the only plugin that this code can belong to, or the only one in the process; `None` if unknown.
-    pub fn only(&self, entered: &[Enter]) -> Option<usize> {
+    pub fn sole_suspect(&self, entered: &[Enter]) -> Option<usize> {
         if let Some(alone) = self.slot().alone {
             return Some(alone);
         }
@@ -285,7 +285,8 @@ impl Group {
         self.slot().alone.is_none()
     }
 
-    fn take(&self, generation: u64, fault: Fault) -> bool {
+    /// Takes the process of that generation out of use and kills it. Returns `false` if it already was.
+    fn mark_unusable(&self, generation: u64, fault: Fault) -> bool {
         let mut slot = self.slot();
         if slot.generation != generation {
             return false;
@@ -313,9 +314,10 @@ impl Group {
         true
     }
 
-    async fn revive(self: Arc<Self>) -> Result<Arc<Live>, String> {
+    /// Starts the next process, unless another caller did. The last fault decides which plugins stay in it and whether it stays off.
+    async fn restart(self: Arc<Self>) -> Result<Arc<Live>, String> {
         let mut state = self.state.lock().await;
-        if let (Some(live), _) = self.now() {
+        if let (Some(live), _) = self.current() {
             return Ok(live);
         }
         if let Some(off) = &state.off {
@@ -330,13 +332,13 @@ impl Group {
         }
         if let Some(fault) = fault {
             self.notify_restart(&state, &fault);
-            let moved = self.part(&mut state, &fault);
+            let moved = self.isolate(&mut state, &fault);
             // The fault counts in the culprit's new process.
             if !moved {
-                self.admit(&mut state, fault).await?;
+                self.count_restart(&mut state, fault).await?;
             }
         }
-        self.bring_up(&mut state).await
+        self.start(&mut state).await
     }
 
     fn names(&self, members: &[usize]) -> Vec<String> {
@@ -361,28 +363,28 @@ impl Group {
 
     /// Kills the process if abandoned code does not return after a while: it will not return on its own, and plugins
     /// that share the process must be freed of it (A7, A13).
-    pub fn end_unless_left(self: &Arc<Self>, generation: u64, enter: Enter) {
+    pub fn kill_unless_returned(self: &Arc<Self>, generation: u64, enter: Enter) {
         if !self.launch.settings.self_heal {
             return;
         }
         let group = Arc::clone(self);
         tokio::spawn(async move {
-            tokio::time::sleep(LEAVE).await;
-            let (Some(live), now) = group.now() else {
+            tokio::time::sleep(ABANDONED_TIMEOUT).await;
+            let (Some(live), current) = group.current() else {
                 return;
             };
-            if now != generation || !live.process.all_entered().contains(&enter) {
+            if current != generation || !live.process.all_entered().contains(&enter) {
                 return;
             }
             let Some(index) = group.launch.registry.index_of(&enter.plugin) else {
                 return;
             };
-            let plugin = (index, enter.plugin.as_str());
-            let Late { culprit, who } = late(&group, &live, plugin, &enter.what, true).await;
+            let (plugin, what) = (enter.plugin.as_str(), &enter.what);
+            let Late { culprit, who } = late(&group, &live, index, plugin, what, true).await;
             let fault = Fault {
                 cause: format!(
                     "{who} went on for {} s after {} ({}) had been cancelled",
-                    LEAVE.as_secs(),
+                    ABANDONED_TIMEOUT.as_secs(),
                     enter.plugin,
                     enter.what,
                 ),
@@ -402,7 +404,7 @@ impl Group {
             slot.live.take()
         };
         let Some(live) = live else { return };
-        let why = Fault::ours("its plugins are being disposed of");
+        let why = Fault::by_host("its plugins are being disposed of");
         live.gone.send_replace(Some(why));
         let end = tokio::time::Instant::now() + deadline;
         let mut live = live;
@@ -422,7 +424,7 @@ impl Group {
         };
         let left = end.saturating_duration_since(tokio::time::Instant::now());
         if let Err(error) = process.shutdown(left).await {
-            tell_undisposed(&self.name, &error);
+            warn_undisposed(&self.name, &error);
         }
     }
 }

@@ -49,15 +49,21 @@ pub trait CustomPoints: Send + Sync {
 /// Creates them for a plugin, by its index and name.
 pub type CustomPointsFn = Arc<dyn Fn(usize, String) -> Box<dyn CustomPoints> + Send + Sync>;
 
+/// The plugins of a process, and what the only one of it may do.
+pub(crate) struct Members {
+    /// Their ids.
+    pub(crate) ids: Vec<String>,
+    /// Access of the only plugin, if it has a manifest.
+    pub(crate) access: Option<Access>,
+    /// Its custom points.
+    pub(crate) points: Option<Box<dyn CustomPoints>>,
+}
+
 /// The handler that a process is started with.
 pub(crate) struct HostProxy {
     inner: Arc<dyn HostHandler>,
     serial: u64,
-    members: Vec<String>,
-    /// Access of the only plugin of the process, if it has a manifest.
-    access: Option<Access>,
-    /// Its custom points.
-    points: Option<Box<dyn CustomPoints>>,
+    members: Members,
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
@@ -71,17 +77,15 @@ impl HostProxy {
     pub(crate) fn new(
         inner: Arc<dyn HostHandler>,
         serial: u64,
-        (members, access): (Vec<String>, Option<Access>),
-        points: Option<Box<dyn CustomPoints>>,
-        (starting, notice): (impl Fn(&str) + Send + Sync + 'static, NoticeFn),
+        members: Members,
+        starting: impl Fn(&str) + Send + Sync + 'static,
+        notice: NoticeFn,
         now: fn() -> Millis,
     ) -> Arc<Self> {
         Arc::new(Self {
             inner,
             serial,
             members,
-            access,
-            points,
             stages: Mutex::default(),
             ticks: watch::Sender::new(0),
             starting: Box::new(starting),
@@ -104,7 +108,7 @@ impl HostProxy {
     /// Returns the plugin that sent a request. With a single plugin no claim is needed; otherwise a claim is accepted only
     /// for plugins in this process.
     fn sender(&self, claimed: Option<String>) -> Option<String> {
-        match self.members.as_slice() {
+        match self.members.ids.as_slice() {
             [one] => Some(one.clone()),
             all => claimed.filter(|name| all.contains(name)),
         }
@@ -112,7 +116,7 @@ impl HostProxy {
 
     fn refused(&self, rule: &str, request: String) {
         (self.notice)(Notice::Refused {
-            plugins: self.members.clone(),
+            plugins: self.members.ids.clone(),
             request,
             rule: rule.to_owned(),
         });
@@ -149,6 +153,7 @@ impl HostHandler for HostProxy {
     fn sdk(&self, mut request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         request.plugin = self.sender(request.plugin.take());
         let refused = self
+            .members
             .access
             .as_ref()
             .is_some_and(|access| !access.has_route(&request.method, &request.path));
@@ -168,8 +173,12 @@ impl HostHandler for HostProxy {
 
     /// In a shared process a plugin's name is a claim: it is accepted only for plugins in that process.
     fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
-        let hosted = self.access.as_ref().is_some_and(|access| access.hosted);
-        if self.members.contains(&get.plugin) && !hosted {
+        let hosted = self
+            .members
+            .access
+            .as_ref()
+            .is_some_and(|access| access.hosted);
+        if self.members.ids.contains(&get.plugin) && !hosted {
             return self.inner.credential(get);
         }
         let AuthGet { plugin, provider } = get;
@@ -185,7 +194,7 @@ impl HostHandler for HostProxy {
 
     fn call_point(&self, call: PointCall) -> BoxFuture<'_, Result<PointCalled, Refused>> {
         Box::pin(async move {
-            let Some(points) = &self.points else {
+            let Some(points) = &self.members.points else {
                 self.refused(
                     "custom_point.undeclared",
                     format!("the point {}", call.point),
@@ -200,7 +209,7 @@ impl HostHandler for HostProxy {
 
     fn emit(&self, mut emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
-            let Some(points) = &self.points else {
+            let Some(points) = &self.members.points else {
                 self.refused(
                     "custom_point.undeclared",
                     format!("the event {}", emit.event),
@@ -229,7 +238,7 @@ impl HostHandler for HostProxy {
 
     fn observed(&self, calls: Vec<RanCalls>) {
         let is_theirs = |it: &RanCalls| {
-            self.members.contains(&it.plugin.0)
+            self.members.ids.contains(&it.plugin.0)
                 && matches!(it.hook.as_str(), "event" | "dispose")
                 && it.ms.len() <= MAX_CALLS
                 && it.ms.iter().all(|ms| ms.is_finite() && *ms >= 0.0)
@@ -241,14 +250,14 @@ impl HostHandler for HostProxy {
     }
 
     fn failed(&self, failed: HookFailed) {
-        if !self.members.contains(&failed.plugin) {
+        if !self.members.ids.contains(&failed.plugin) {
             return;
         }
         let record = self.failures.record(failed, || {
             let cause = format!("more than {MAX_FAILURES} of its hooks that nobody waits for failed within a minute; more are counted and not listed");
-            (self.notice)(Notice::Limit { plugins: self.members.clone(), cause });
+            (self.notice)(Notice::Limit { plugins: self.members.ids.clone(), cause });
         });
-        let shared = self.members.len() > 1;
+        let shared = self.members.ids.len() > 1;
         let record = record.map(|mut record| {
             record.audit.claimed = shared;
             record
@@ -310,9 +319,13 @@ mod tests {
             let proxy = HostProxy::new(
                 inner,
                 1,
-                (members, access),
-                None,
-                (|_: &str| {}, notice),
+                Members {
+                    ids: members,
+                    access,
+                    points: None,
+                },
+                |_: &str| {},
+                notice,
                 || 0,
             );
             (proxy, listens)
@@ -386,9 +399,13 @@ mod tests {
             let proxy = HostProxy::new(
                 Arc::clone(&listens) as Arc<dyn HostHandler>,
                 1,
-                (members, None),
-                None,
-                (|_: &str| {}, Arc::new(|_| {})),
+                Members {
+                    ids: members,
+                    access: None,
+                    points: None,
+                },
+                |_: &str| {},
+                Arc::new(|_| {}),
                 || 0,
             );
             proxy.failed(HookFailed {

@@ -19,7 +19,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::fault_memory::FaultMemory;
-use crate::host_proxy::{CustomPoints, CustomPointsFn, HostProxy};
+use crate::host_proxy::{CustomPoints, CustomPointsFn, HostProxy, Members};
 use outrigger_plugin_registry::Registry;
 use outrigger_plugin_registry::access::network::Network;
 use outrigger_plugin_registry::access::settings::PluginSettings;
@@ -221,19 +221,20 @@ impl Launch {
     /// Returns the proxy between the process of these plugins and the host's handler.
     fn host_proxy(&self, serial: u64, members: &[usize]) -> Arc<HostProxy> {
         let registry = Arc::clone(&self.registry);
-        let names = members.iter();
-        let names = names.filter_map(|index| registry.with(*index, |plugin| plugin.id.clone()));
-        let names = names.collect();
-        let access = self.access(members);
+        let ids = members
+            .iter()
+            .filter_map(|index| registry.with(*index, |plugin| plugin.id.clone()));
+        let members = Members {
+            ids: ids.collect(),
+            access: self.access(members),
+            points: self.points_of(members),
+        };
         HostProxy::new(
             Arc::clone(&self.handler),
             serial,
-            (names, access),
-            self.points_of(members),
-            (
-                move |id: &str| registry.stage_of(id, Stage::Starting),
-                Arc::clone(&self.notice),
-            ),
+            members,
+            move |id: &str| registry.stage_of(id, Stage::Starting),
+            Arc::clone(&self.notice),
             self.now,
         )
     }

@@ -94,7 +94,7 @@ impl ProcessTable for Processes {
 
 impl ProcessList for Processes {
     fn generation(&self, group: u64) -> Option<u64> {
-        Some(self.get(group)?.now().1)
+        Some(self.get(group)?.current().1)
     }
 
     fn end(self: Arc<Self>, group: u64, deadline: Duration) {

@@ -1,9 +1,9 @@
 //! Errors of plugin trust.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 
 use outrigger_plugin_package::PackageError;
+use outrigger_protocol::diagnose::Diagnose;
 
 /// Why a plugin is not started in its current state, or why its trust cannot be determined.
 #[derive(Debug, thiserror::Error)]

@@ -70,7 +70,8 @@ impl Candidate {
     pub(crate) async fn of(
         declared: &PluginSpec,
         resolved: &ResolvedPlugin,
-        (data, project): (&Path, &Path),
+        data: &Path,
+        project: &Path,
         rules: &Trust,
     ) -> Result<Self, TrustError> {
         let store = Store::of(data, project, declared);
@@ -136,7 +137,7 @@ impl Gate {
         declared: &PluginSpec,
         resolved: &ResolvedPlugin,
     ) -> Result<Candidate, TrustError> {
-        Candidate::of(declared, resolved, (&self.data, &self.project), &self.rules).await
+        Candidate::of(declared, resolved, &self.data, &self.project, &self.rules).await
     }
 
     /// Whether a plugin may be started as it is.

@@ -1,6 +1,6 @@
 //! Reviewing and accepting changes without starting anything.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use outrigger_config::settings::Trust;
 use outrigger_config::{PluginSpec, PolicyFile};
@@ -99,8 +99,8 @@ pub async fn accept(
         }
         let cache = Cache::new(&options.cache, None, options.spawner.clone());
         let resolved = resolve(declared, &cache, |_| {}).await?;
-        let places = (options.data.as_path(), options.project.as_path());
-        let found = Candidate::of(declared, &resolved, places, &options.rules).await?;
+        let (data, project) = (&options.data, &options.project);
+        let found = Candidate::of(declared, &resolved, data, project, &options.rules).await?;
         if review.hash != Some(found.content.hash()) {
             return Err(TrustError::Changed {
                 spec: spec.clone(),
@@ -176,10 +176,10 @@ pub async fn verify(
     let mut all = Vec::new();
     for declared in wanted(options, name) {
         let cache = Cache::new(&options.cache, None, options.spawner.clone());
-        let places = (options.data.as_path(), options.project.as_path());
+        let (data, project) = (&options.data, &options.project);
         let looked = async {
             let resolved = resolve(declared, &cache, |_| {}).await?;
-            let found = Candidate::of(declared, &resolved, places, &options.rules).await?;
+            let found = Candidate::of(declared, &resolved, data, project, &options.rules).await?;
             Ok::<_, TrustError>((resolved, found))
         };
         all.push(match looked.await {
@@ -229,8 +229,8 @@ async fn one(options: &ReviewOptions, declared: &PluginSpec) -> Review {
         }
     };
     review.id.clone_from(&resolved.id);
-    let places: (&Path, &Path) = (&options.data, &options.project);
-    let found = match Candidate::of(declared, &resolved, places, &options.rules).await {
+    let (data, project) = (&options.data, &options.project);
+    let found = match Candidate::of(declared, &resolved, data, project, &options.rules).await {
         Ok(found) => found,
         Err(error) => {
             review.reason = Some(error.to_string());

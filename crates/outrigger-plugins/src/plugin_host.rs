@@ -58,9 +58,9 @@ impl PluginHost {
             // All of them handle secrets: the first may stay.
             let stays = usize::from(leave.len() == members.len());
             let leave = leave.get(stays..).unwrap_or_default();
-            group.without(leave).await;
+            group.restart_without(leave).await;
             for index in leave {
-                let one = group.beside(self.processes.key(), *index);
+                let one = group.split_off(self.processes.key(), *index);
                 self.registry.assign(*index, one.key);
                 fresh.push(one);
             }

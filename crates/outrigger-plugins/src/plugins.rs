@@ -252,7 +252,7 @@ impl Plugins {
             let commands = commands.flat_map(|commands| commands.breakers_of(index));
             status.breakers.extend(commands);
             if let Some(group) = group.and_then(|key| self.0.processes.get(key)) {
-                let (live, generation) = group.now();
+                let (live, generation) = group.current();
                 status.pid = live
                     .as_ref()
                     .filter(|live| status.stage == Stage::Active && live.process.is_alive())

@@ -1,9 +1,10 @@
 //! Errors of starting, watching and recording processes.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+
+use outrigger_protocol::diagnose::Diagnose;
 
 /// An error while starting or watching a process.
 #[derive(Debug, thiserror::Error)]

@@ -81,29 +81,12 @@ fn sequence(records: &[&HookRecord]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use outrigger_protocol::hook::Decision;
-
     use super::*;
 
     #[test]
     fn calls_in_order_with_neighbours_joined() {
-        let record = |hook: &str, plugin: &str, outcome: OutcomeKind| HookRecord {
-            point: hook.to_owned(),
-            hook: hook.to_owned(),
-            plugin: plugin.into(),
-            session: None,
-            turn: None,
-            outcome,
-            decision: Decision::Continue,
-            payload_bytes: 0,
-            carried: None,
-            cpu_ms: None,
-            duration_ms: 0.0,
-            changed: Vec::new(),
-            values: Default::default(),
-            message: None,
-            at: 0,
-            audit: Default::default(),
+        let record = |hook: &str, plugin: &str, outcome: OutcomeKind| {
+            HookRecord::new(hook, hook, plugin.into(), outcome)
         };
         let records = [
             record("chat.message", "a", OutcomeKind::Ok),

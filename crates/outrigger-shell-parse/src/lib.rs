@@ -12,6 +12,7 @@ mod find;
 mod folders;
 mod git;
 mod lenient;
+mod lexer;
 mod possible;
 mod spelling;
 mod strict;
@@ -20,6 +21,7 @@ mod word;
 mod wrappers;
 
 pub use doubt::Doubt;
+pub use lexer::unquoted;
 
 /// Represents text in [`Word::value`] that only the shell knows: a variable, a wildcard.
 pub const UNKNOWN: char = '\0';

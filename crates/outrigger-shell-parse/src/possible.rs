@@ -1,6 +1,7 @@
 //! The texts that a word may expand to if the values of its variables are known.
 
 use crate::Word;
+use crate::lexer::{Lexer, Part};
 
 /// Maximum number of texts.
 const MAX_TEXTS: usize = 64;
@@ -26,27 +27,15 @@ impl Word {
 
 fn texts(raw: &str, variable: &dyn Fn(&str) -> Vec<String>) -> Option<Vec<String>> {
     let mut texts = vec![String::new()];
-    let mut rest = raw;
-    let (mut single, mut double) = (false, false);
-    while let Some(c) = rest.chars().next() {
-        rest = rest.get(c.len_utf8()..)?;
-        match c {
-            '\'' if !double => single = !single,
-            '"' if !single => double = !double,
-            '\\' if !single => {
-                let next = rest.chars().next()?;
-                rest = rest.get(next.len_utf8()..)?;
-                if double && !"$`\"\\\n".contains(next) {
-                    add(&mut texts, "\\");
-                }
-                if next != '\n' {
-                    add(&mut texts, next.encode_utf8(&mut [0; 4]));
-                }
-            }
-            '`' if !single => return None,
-            '$' if !single => {
-                let (name, after) = name(rest)?;
-                rest = after;
+    let mut lexer = Lexer::new(raw);
+    while let Some(part) = lexer.next().ok()? {
+        match part {
+            Part::Quoted(text) => add(&mut texts, text),
+            Part::Plain(c) => add(&mut texts, c.encode_utf8(&mut [0; 4])),
+            Part::Continuation => {}
+            Part::Expansion => {
+                let (name, length) = name(lexer.rest(), lexer.is_quoted())?;
+                lexer.skip(length);
                 let values = match name {
                     "" => vec!["$".to_owned()],
                     name => variable(name),
@@ -57,10 +46,9 @@ fn texts(raw: &str, variable: &dyn Fn(&str) -> Vec<String>) -> Option<Vec<String
                 };
                 texts = texts.iter().flat_map(with).take(MAX_TEXTS + 1).collect();
             }
-            c => add(&mut texts, c.encode_utf8(&mut [0; 4])),
         }
     }
-    Some(texts)
+    lexer.rest().is_empty().then_some(texts)
 }
 
 fn add(texts: &mut [String], more: &str) {
@@ -69,20 +57,25 @@ fn add(texts: &mut [String], more: &str) {
     }
 }
 
-/// Splits the name after a `$`, which is empty if none follows, from the rest. `None` for other expansions.
-fn name(rest: &str) -> Option<(&str, &str)> {
+/// Returns the name at the start of an expansion, which is empty for a literal `$`, and the length of the expansion. `None` for
+/// other expansions.
+fn name(expansion: &str, is_quoted: bool) -> Option<(&str, usize)> {
+    let rest = expansion.strip_prefix('$')?;
     let braced = rest.strip_prefix('{');
     let text = braced.unwrap_or(rest);
     let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     let length = match text.chars().next() {
         Some('?' | '$' | '#' | '@' | '*' | '0'..='9') => 1,
         Some('(') => return None,
+        // bash reads escapes in the first, and translates the second.
+        Some('\'' | '"') if !is_quoted => return None,
         _ => text.bytes().take_while(|b| is_part(b)).count(),
     };
     let (name, after) = text.split_at_checked(length)?;
     match braced {
-        Some(_) => Some((name, after.strip_prefix('}')?)).filter(|(name, _)| !name.is_empty()),
-        None => Some((name, after)),
+        Some(_) if name.is_empty() || !after.starts_with('}') => None,
+        Some(_) => Some((name, "${}".len() + length)),
+        None => Some((name, "$".len() + length)),
     }
 }
 
@@ -110,6 +103,8 @@ mod tests {
             assert_eq!(word.possible(&variable).unwrap(), want, "{source}");
         }
         let word = crate::read("cat $(x)").commands.remove(0).words.remove(1);
+        assert_eq!(word.possible(&variable), Some(Vec::new()));
+        let word = crate::read("cat $'a'").commands.remove(0).words.remove(1);
         assert_eq!(word.possible(&variable), Some(Vec::new()));
         let line = format!("cat {}", "$v".repeat(9));
         let word = crate::read(&line).commands.remove(0).words.remove(1);

@@ -2,6 +2,7 @@
 //! outside it is a doubt.
 
 use crate::folders::Walk;
+use crate::lexer::ends;
 use crate::variables::{self, Effect};
 use crate::{Command, Doubt, File, UNKNOWN, Word, builtins, word, wrappers};
 
@@ -253,7 +254,7 @@ impl<'a> Reader<'a> {
         let opens =
             |word: &&&str| after(word).is_some_and(|c| matches!(c, Some(' ' | '\t' | '\n')));
         let closes =
-            |word: &&&str| after(word).is_some_and(|c| c.is_none_or(|c| c != '(' && word::ends(c)));
+            |word: &&&str| after(word).is_some_and(|c| c.is_none_or(|c| c != '(' && ends(c)));
         let opener = OPENERS.iter().find(opens);
         let closer = CLOSERS.iter().find(closes);
         let Some(word) = opener.or(closer) else {
@@ -282,7 +283,7 @@ impl<'a> Reader<'a> {
         while self.rest().starts_with([' ', '\t']) {
             self.at += 1;
         }
-        if self.rest().chars().next().is_none_or(word::ends) {
+        if self.rest().chars().next().is_none_or(ends) {
             return Err(Doubt::Redirection);
         }
         let name = self.next_word()?;

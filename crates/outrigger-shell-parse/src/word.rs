@@ -1,39 +1,33 @@
-//! One word: quotes, backslashes, `$name`, wildcards.
+//! One word of the strict reader: `$name`, wildcards, and what may not be in it.
 
+use crate::lexer::{Lexer, Part, ends};
 use crate::{Doubt, UNKNOWN, Word};
-
-/// Returns whether a character ends a word, outside quotes.
-pub(crate) fn ends(c: char) -> bool {
-    matches!(
-        c,
-        ' ' | '\t' | '\n' | ';' | '|' | '&' | '<' | '>' | '(' | ')'
-    )
-}
 
 /// Reads the word at the start of `text`, which has no control characters but newline and TAB. Returns the word and its length
 /// in bytes.
 pub(crate) fn read(text: &str) -> Result<(Word, usize), Doubt> {
     let mut reader = Reader {
         text,
-        at: 0,
+        lexer: Lexer::new(text),
         value: String::new(),
         open: None,
         home: false,
     };
     reader.word()?;
     reader.end();
-    let raw = text.get(..reader.at).unwrap_or_default().to_owned();
+    let length = reader.at();
+    let raw = text.get(..length).unwrap_or_default().to_owned();
     let value = reader.value;
     if raw.starts_with('=') {
         // zsh replaces it with the path of a program.
         return Err(Doubt::Word(raw));
     }
-    Ok((Word { raw, value }, reader.at))
+    Ok((Word { raw, value }, length))
 }
 
 struct Reader<'a> {
     text: &'a str,
-    at: usize,
+    lexer: Lexer<'a>,
     value: String,
     /// The start of a part in the value whose length only the shell knows.
     open: Option<usize>,
@@ -42,8 +36,12 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn at(&self) -> usize {
+        self.text.len() - self.rest().len()
+    }
+
     fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.lexer.rest()
     }
 
     fn peek(&self) -> Option<char> {
@@ -54,49 +52,45 @@ impl<'a> Reader<'a> {
         self.rest().chars().nth(1)
     }
 
-    fn take(&mut self, c: char) {
-        self.at += c.len_utf8();
-    }
-
     fn word(&mut self) -> Result<(), Doubt> {
         self.tilde();
         // The words `[`, `!` and `!=` of a test.
         for text in ["[", "!", "!="] {
             let after = self.rest().strip_prefix(text);
             if after.is_some_and(|it| it.chars().next().is_none_or(ends)) {
-                self.at += text.len();
+                self.lexer.skip(text.len());
                 self.value.push_str(text);
             }
         }
-        while let Some(c) = self.peek() {
-            match c {
-                c if ends(c) => break,
-                '\'' => self.single_quoted()?,
-                '"' => self.double_quoted()?,
-                '\\' => self.escaped()?,
-                '$' => self.dollar(false)?,
-                '`' => return Err(Doubt::Substitution),
-                '!' => return Err(Doubt::Exclamation),
-                '{' | '}' => self.braces()?,
-                '*' | '?' => {
-                    self.take(c);
-                    self.value.push(UNKNOWN);
-                }
-                // After a variable or an empty text, zsh inserts the path of a program or a home folder.
-                '=' | '~' if self.at > 0 && self.value.chars().all(|c| c == UNKNOWN) => {
-                    return Err(Doubt::Word(
-                        self.text.get(..=self.at).unwrap_or_default().to_owned(),
-                    ));
-                }
-                '[' => {
-                    self.take(c);
-                    self.open.get_or_insert(self.value.len());
-                }
-                c => {
-                    self.take(c);
-                    self.value.push(c);
-                }
+        while let Some(part) = self.lexer.next().map_err(|_| Doubt::Unfinished)? {
+            match part {
+                Part::Quoted(text) => self.value.push_str(text),
+                Part::Continuation if self.lexer.is_quoted() => {}
+                Part::Continuation => return Err(Doubt::Continuation),
+                Part::Expansion if self.peek() == Some('`') => return Err(Doubt::Substitution),
+                Part::Expansion => self.dollar()?,
+                Part::Plain(c) => self.plain(c)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Handles a character outside quotes, which was read.
+    fn plain(&mut self, c: char) -> Result<(), Doubt> {
+        let from = self.at() - c.len_utf8();
+        match c {
+            '!' => return Err(Doubt::Exclamation),
+            '{' | '}' => self.braces(from)?,
+            '*' | '?' => self.value.push(UNKNOWN),
+            // After a variable or an empty text, zsh inserts the path of a program or a home folder.
+            '=' | '~' if from > 0 && self.value.chars().all(|c| c == UNKNOWN) => {
+                let raw = self.text.get(..=from).unwrap_or_default();
+                return Err(Doubt::Word(raw.to_owned()));
+            }
+            '[' => {
+                self.open.get_or_insert(self.value.len());
+            }
+            c => self.value.push(c),
         }
         Ok(())
     }
@@ -107,7 +101,7 @@ impl<'a> Reader<'a> {
             return;
         }
         let more = self.after().filter(|c| !ends(*c));
-        self.take('~');
+        self.lexer.skip(1);
         match more {
             None | Some('/') => self.value.push('~'),
             Some(_) => self.open = Some(0),
@@ -124,65 +118,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn single_quoted(&mut self) -> Result<(), Doubt> {
-        let inner = self.rest().get(1..).unwrap_or_default();
-        let end = inner.find('\'').ok_or(Doubt::Unfinished)?;
-        self.value.push_str(inner.get(..end).unwrap_or_default());
-        self.at += end + 2;
-        Ok(())
-    }
-
-    fn escaped(&mut self) -> Result<(), Doubt> {
-        match self.after() {
-            None => Err(Doubt::Unfinished),
-            Some('\n') => Err(Doubt::Continuation),
-            Some(next) => {
-                self.take('\\');
-                self.take(next);
-                self.value.push(next);
-                Ok(())
-            }
-        }
-    }
-
-    fn double_quoted(&mut self) -> Result<(), Doubt> {
-        self.take('"');
-        loop {
-            match self.peek().ok_or(Doubt::Unfinished)? {
-                '"' => {
-                    self.take('"');
-                    return Ok(());
-                }
-                '`' => return Err(Doubt::Substitution),
-                '$' => self.dollar(true)?,
-                '\\' => {
-                    let next = self.after().ok_or(Doubt::Unfinished)?;
-                    self.take('\\');
-                    self.take(next);
-                    match next {
-                        '$' | '`' | '"' | '\\' => self.value.push(next),
-                        '\n' => {}
-                        _ => self.value.extend(['\\', next]),
-                    }
-                }
-                c => {
-                    self.take(c);
-                    self.value.push(c);
-                }
-            }
-        }
-    }
-
     /// Reads `$name`, `${name}` or a parameter of one character. A `$` followed by none of these is literal.
-    fn dollar(&mut self, quoted: bool) -> Result<(), Doubt> {
-        let from = self.at;
-        self.take('$');
+    fn dollar(&mut self) -> Result<(), Doubt> {
+        let from = self.at();
+        self.lexer.skip(1);
         match self.peek() {
             None | Some(' ' | '\t' | '\n') => {
                 self.value.push('$');
                 return Ok(());
             }
-            Some('"' | '|' | ')' | '/' | '.' | ',' | ';' | '%' | '&') if quoted => {
+            Some('"' | '|' | ')' | '/' | '.' | ',' | ';' | '%' | '&') if self.lexer.is_quoted() => {
                 self.value.push('$');
                 return Ok(());
             }
@@ -195,19 +140,19 @@ impl<'a> Reader<'a> {
                 });
             }
             Some('{') => {
-                self.take('{');
+                self.lexer.skip(1);
                 let name = self.name();
                 if name == 0 || self.peek() != Some('}') {
                     return Err(Doubt::Expansion);
                 }
-                self.take('}');
+                self.lexer.skip(1);
             }
             Some(_) if self.name() > 0 => {}
             _ => return Err(Doubt::Expansion),
         }
         // zsh reads a subscript here, letters of any language as part of the name, all digits of a number, and after `$#` the
         // name of what it counts.
-        let taken = self.text.get(from..self.at).unwrap_or_default();
+        let taken = self.text.get(from..self.at()).unwrap_or_default();
         let counts = taken == "$#";
         let numbered = taken.ends_with(|c: char| c.is_ascii_digit()) && taken.len() == 2;
         let goes_on = |c: char| {
@@ -224,7 +169,7 @@ impl<'a> Reader<'a> {
             return Err(Doubt::Continuation);
         }
         let begins = from == 0 || from == 1 && self.text.starts_with('"');
-        let name = self.text.get(from..self.at).unwrap_or_default();
+        let name = self.text.get(from..self.at()).unwrap_or_default();
         // A line that sets it is not supported.
         if matches!(name, "$HOME" | "${HOME}") && begins {
             self.home = true;
@@ -247,28 +192,28 @@ impl<'a> Reader<'a> {
                 .count(),
             _ => 0,
         };
-        self.at += length;
+        self.lexer.skip(length);
         length
     }
 
-    /// Reads `{}`, `{0}` and `{name}`, which are plain text.
-    fn braces(&mut self) -> Result<(), Doubt> {
-        let rest = self.rest();
-        let end = rest.find('}').ok_or(Doubt::Braces)?;
-        let inner = rest.get(1..end).ok_or(Doubt::Braces)?;
+    /// Reads `{}`, `{0}` and `{name}`, which are plain text, from the brace at `from`, which was read.
+    fn braces(&mut self, from: usize) -> Result<(), Doubt> {
+        let braces = self.text.get(from..).unwrap_or_default();
+        let end = braces.find('}').ok_or(Doubt::Braces)?;
+        let inner = braces.get(1..end).ok_or(Doubt::Braces)?;
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
         if !inner.bytes().all(plain) {
             return Err(Doubt::Braces);
         }
         // `{name}>file` opens a file and sets a variable, in zsh also with blanks between them.
-        let behind = rest.get(end + 1..).unwrap_or_default();
-        let further = behind.trim_start_matches([' ', '\t', '\\', '\n']);
-        let is_whole = self.at == 0 && further.len() < behind.len() && !inner.is_empty();
-        if behind.starts_with(['<', '>']) || is_whole && further.starts_with(['<', '>']) {
+        let after = braces.get(end + 1..).unwrap_or_default();
+        let further = after.trim_start_matches([' ', '\t', '\\', '\n']);
+        let is_whole = from == 0 && further.len() < after.len() && !inner.is_empty();
+        if after.starts_with(['<', '>']) || is_whole && further.starts_with(['<', '>']) {
             return Err(Doubt::Redirection);
         }
-        self.value.push_str(rest.get(..=end).unwrap_or_default());
-        self.at += end + 1;
+        self.value.push_str(braces.get(..=end).unwrap_or_default());
+        self.lexer.skip(end);
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! Errors of the store.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use outrigger_protocol::diagnose::Diagnose;
 
 /// Errors of the store. Cloneable because every write of a failed batch gets the same one.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -72,19 +72,19 @@ pub struct Settings {
 /// Receives messages until it is dropped. Failures are logged and retried; it never ends on its own.
 pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
     let state = Arc::new(State::open(&settings.state));
-    let mut door = Door {
+    let mut dispatcher = Dispatcher {
         bot: Arc::new(bot),
         agent,
         state: Arc::clone(&state),
         settings,
         chats: HashMap::new(),
         asides: JoinSet::new(),
-        strangers: Tallies::new(1, REFUSAL_INTERVAL, CHATS),
-        left_out: Tallies::new(1, LEFT_OUT, CHATS),
+        refused: Tallies::new(1, REFUSAL_INTERVAL, CHATS),
+        dropped: Tallies::new(1, LEFT_OUT, CHATS),
     };
     let mut pause = RETRY_PAUSE;
     loop {
-        let wait = match door.bot.updates(state.next()).await {
+        let wait = match dispatcher.bot.updates(state.next()).await {
             Ok(updates) => {
                 let mut failed = None;
                 for update in updates {
@@ -94,7 +94,7 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
                         failed = Some(pause);
                         break;
                     }
-                    door.take(update);
+                    dispatcher.dispatch(update);
                 }
                 failed
             }
@@ -114,8 +114,8 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
     }
 }
 
-/// The entry of messages. Nothing blocks here: one chat must not stall the others.
-struct Door {
+/// Dispatches messages to their chats. It does not block: one chat must not stall the others.
+struct Dispatcher {
     bot: Arc<Bot>,
     agent: Arc<dyn Agent>,
     state: Arc<State>,
@@ -123,17 +123,17 @@ struct Door {
     chats: HashMap<i64, mpsc::Sender<Order>>,
     /// Messages outside the chats; ended with the connector.
     asides: JoinSet<()>,
-    strangers: Tallies<i64>,
-    left_out: Tallies<i64>,
+    refused: Tallies<i64>,
+    dropped: Tallies<i64>,
 }
 
-impl Door {
-    fn take(&mut self, update: Update) {
+impl Dispatcher {
+    fn dispatch(&mut self, update: Update) {
         let Some(Message { chat, text }) = update.message else {
             return;
         };
         if !self.settings.chats.contains(&chat) {
-            if let Some(unreported) = self.strangers.take(&chat, Instant::now()) {
+            if let Some(unreported) = self.refused.take(&chat, Instant::now()) {
                 tracing::warn!(
                     "[telegram] a message from chat {chat} was refused: it is not in telegram.chats ({unreported} more before it)"
                 );
@@ -157,7 +157,7 @@ impl Door {
             sender
         });
         if orders.try_send(Order::read(&text)).is_err()
-            && self.left_out.take(&chat, Instant::now()).is_some()
+            && self.dropped.take(&chat, Instant::now()).is_some()
         {
             self.aside(chat, LEFT.to_owned());
         }

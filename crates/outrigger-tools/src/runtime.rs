@@ -10,13 +10,13 @@ mod result;
 mod stage;
 mod stages;
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt as _;
 use outrigger_protocol::Millis;
+use outrigger_protocol::diagnose::Diagnose as _;
 use outrigger_protocol::log::ToolAudit;
 use outrigger_protocol::log::ToolRecord;
 use outrigger_protocol::provenance::Provenance;
@@ -33,6 +33,7 @@ use crate::routes::Routes;
 
 /// The error of a call that ended in a panic of ours.
 pub const DEFECT: &str = "the tool call ended in a panic; this is a defect of Outrigger";
+
 /// The registered tools, in registry order, and the way to run them.
 #[derive(Default)]
 pub struct ToolRuntime {
@@ -64,9 +65,10 @@ impl ToolRuntime {
         Self::default()
     }
 
-    /// Runs a call (D7): look up, validate, capabilities, hooks `tool.before_call`, validate again, normalise, the tool's own
-    /// policy, started, permission questions, intent, bind to a provider, run under deadline and cancellation, output schema,
-    /// output limits, hooks `tool.after_result`; hooks `tool.on_error` where one of them fails. The context is that of this call; its `call` is replaced.
+    /// Runs a call (D7), in these stages: look up, validate, capabilities, hooks `tool.before_call`, validate again, normalise,
+    /// the tool's own policy, permission questions, intent, bind to a provider, run under deadline and cancellation, output
+    /// schema, output limits, hooks `tool.after_result`. If a stage fails, the hooks `tool.on_error` run. The call of the context
+    /// is replaced.
     pub async fn execute(&self, call: ToolCall, ctx: ToolContext) -> Executed {
         let mut ctx = ctx.for_call(call);
         let (at, begun) = (now(), Instant::now());

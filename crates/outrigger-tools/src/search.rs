@@ -51,7 +51,8 @@ pub enum Kind {
 /// # Errors
 /// What is wrong with the pattern, for the user.
 pub fn lines(
-    (root, named): (&Path, &Path),
+    root: &Path,
+    named: &Path,
     pattern: &str,
     most: usize,
     rules: &dyn DecideRead,
@@ -295,9 +296,9 @@ mod tests {
     #[test]
     fn lines_say_where_they_stand() {
         let dir = project();
-        let root = (dir.path(), dir.path());
+        let root = dir.path();
         let all = |_: &Path| Action::Allow;
-        let hits = lines(root, r"\bmain\b", 10, &all).unwrap();
+        let hits = lines(root, root, r"\bmain\b", 10, &all).unwrap();
         let shown: Vec<_> = hits
             .iter()
             .map(|h| {
@@ -324,9 +325,13 @@ mod tests {
                 Action::Ask
             }
         };
-        assert_eq!(lines(root, "fn", 9, &one).unwrap().len(), 1);
-        assert_eq!(lines(root, "fn", 1, &all).unwrap().len(), 1);
-        assert!(lines(root, "(", 1, &all).unwrap_err().contains("unclosed"));
+        assert_eq!(lines(root, root, "fn", 9, &one).unwrap().len(), 1);
+        assert_eq!(lines(root, root, "fn", 1, &all).unwrap().len(), 1);
+        assert!(
+            lines(root, root, "(", 1, &all)
+                .unwrap_err()
+                .contains("unclosed")
+        );
     }
 
     #[test]

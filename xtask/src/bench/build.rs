@@ -9,10 +9,25 @@ use crate::{Result, failed, usage};
 
 /// Crates that are touched before a build, from the most to the least depended on.
 const TOUCHED: [&str; 5] = ["protocol", "kernel", "plugins", "agent", "cli"];
+/// Crates of the plugin host, which a change of the agent must not rebuild.
+const PLUGIN_HOST: [&str; 9] = [
+    "plugin-status",
+    "plugin-package",
+    "plugin-trust",
+    "plugin-registry",
+    "js",
+    "plugin-supervisor",
+    "claude-hooks",
+    "plugin-hooks",
+    "plugins",
+];
 /// Clock ticks per second, the unit of Linux for the CPU time of children.
 const TICKS: f64 = 100.0;
 
-/// Prints wall and CPU time of each build, and which of our crates it compiled.
+/// Prints wall and CPU time of each build, and how many crates it compiled.
+///
+/// # Errors
+/// A failed build; a change of the agent that rebuilds the plugin host.
 pub(super) fn run(arguments: &mut Arguments<'_>) -> Result {
     let mut profiles = vec!["dev"];
     while let Some(argument) = arguments.next() {
@@ -34,7 +49,14 @@ pub(super) fn run(arguments: &mut Arguments<'_>) -> Result {
                         touch(&sh::root().join(format!("crates/outrigger-{name}/src/main.rs")))
                     })
                     .or_else(|error| failed(format!("outrigger-{name}: {error}")))?;
-                build(profile, &format!("{name} touched"), &folder)?;
+                let ours = build(profile, &format!("{name} touched"), &folder)?;
+                let is_of_host = |name: &String| PLUGIN_HOST.contains(&name.as_str());
+                if name == "agent" && ours.iter().any(is_of_host) {
+                    return failed(format!(
+                        "a change of the agent rebuilds the plugin host: {}",
+                        ours.join(", ")
+                    ));
+                }
             }
         }
         size(profile, &folder)?;
@@ -47,33 +69,50 @@ fn touch(file: &Path) -> std::io::Result<()> {
     file.set_modified(SystemTime::now())
 }
 
-fn build(profile: &str, what: &str, folder: &Path) -> Result {
+/// Builds the program, and returns which of our crates were compiled, by their name after `outrigger-`.
+fn build(profile: &str, what: &str, folder: &Path) -> Result<Vec<String>> {
     let (started, cpu) = (Instant::now(), cpu_of_children());
     let mut cargo = cargo(&["build", "--package", "outrigger-cli", "--profile", profile]);
-    let output = cargo.env("CARGO_TARGET_DIR", folder).output();
-    let output = output.or_else(|error| failed(format!("cargo cannot be started: {error}")))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        return failed(format!("the build failed:\n{said}"));
+    // As a user builds: CI's settings would make a first build faster and later ones slower.
+    for name in ["CARGO_INCREMENTAL", "CARGO_PROFILE_DEV_DEBUG"] {
+        cargo.env_remove(name);
     }
-    let compiled = |line: &str| Some(line.trim().strip_prefix("Compiling ")?.to_owned());
-    let compiled: Vec<String> = said.lines().filter_map(compiled).collect();
-    let ours = compiled.iter().filter(|it| it.starts_with("outrigger-"));
+    let output = cargo.env("CARGO_TARGET_DIR", folder).output();
+    let output = output.or_else(|error| failed(format!("cannot start cargo: {error}")))?;
+    let log = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return failed(format!("the build failed:\n{log}"));
+    }
+    let compiled = compiled(&log);
+    let ours: Vec<String> = compiled
+        .iter()
+        .filter_map(|name| name.strip_prefix("outrigger-").map(str::to_owned))
+        .collect();
     println!(
         "{profile:8} {what:16} {:6.1} s, {:6.1} s of CPU, {} of our crates, {} of others",
         started.elapsed().as_secs_f64(),
         cpu_of_children() - cpu,
-        ours.clone().count(),
-        compiled.len() - ours.count(),
+        ours.len(),
+        compiled.len() - ours.len(),
     );
-    Ok(())
+    Ok(ours)
+}
+
+/// Returns the names of the packages that cargo says it compiled.
+fn compiled(log: &str) -> Vec<&str> {
+    let packages = log
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Compiling "));
+    packages
+        .filter_map(|package| package.split(' ').next())
+        .collect()
 }
 
 /// Returns the CPU time of reaped children and their descendants, in seconds.
 fn cpu_of_children() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let behind_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    let fields = behind_name.split(' ').skip(13).take(2);
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let fields = after_name.split(' ').skip(13).take(2);
     let ticks: f64 = fields.filter_map(|it| it.parse::<f64>().ok()).sum();
     ticks / TICKS
 }
@@ -93,4 +132,23 @@ fn size(profile: &str, folder: &Path) -> Result {
         megabytes % 10
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_cargo_names_what_was_compiled() {
+        let log = "   Compiling serde v1.0.0\n   Compiling outrigger-js v0.1.0 (/p/crates/outrigger-js)\n    Finished `dev`";
+        assert_eq!(compiled(log), ["serde", "outrigger-js"]);
+        let root = sh::root();
+        for name in TOUCHED.iter().chain(&PLUGIN_HOST) {
+            assert!(
+                root.join(format!("crates/outrigger-{name}/Cargo.toml"))
+                    .is_file(),
+                "{name}"
+            );
+        }
+    }
 }

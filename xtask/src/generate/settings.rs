@@ -28,7 +28,7 @@ pub(crate) fn schema() -> Value {
     }
     file["properties"]["plugins"] = json!({
         "type": "object",
-        "description": "What you say of single plugins, by id, package, or entry as written.",
+        "description": "Settings of single plugins, by id, package name, or entry as written in the `plugin` list.",
         "additionalProperties": table(PLUGIN_KEYS, &plugin_defaults()),
     });
     if let Value::Object(more) = CLOSED.value(&tool_execution::SECTIONS)["properties"].take()

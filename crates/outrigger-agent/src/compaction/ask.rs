@@ -16,8 +16,7 @@ use crate::state::Agent;
 use crate::turn::request::Origin;
 use crate::turn::start::Start;
 use outrigger_session_state::histories::Conversation;
-use outrigger_session_state::turn_channel::Compact;
-use outrigger_session_state::turn_channel::{CompactionAsk, Msg};
+use outrigger_session_state::turn_channel::{Compact, CompactionAsk, Msg};
 
 impl Agent {
     /// Returns whether a command is the built-in compaction: it has no template, and the project does not define a command

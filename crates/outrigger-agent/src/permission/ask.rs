@@ -16,7 +16,6 @@ use outrigger_kernel::hooks::points::tool::before_permission::{self, Status};
 use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::approval::{ApprovalReason, UngrantedAction};
 use outrigger_plugins::Grant;
-use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::permission::{Action, PermissionRequest, Rule, ToolRef};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
@@ -231,10 +230,16 @@ impl AgentState {
         }
         let answering = question.answering(self.permissions.answering);
         let alone = question.requires_approval().is_some();
-        let open = (question.ask.clone(), alone);
         let asker = question.asker;
         asker.reported().await;
-        let asked = self.ask_user(request, open, asker.rules, answering, None);
+        let asked = self.ask_user(
+            request,
+            question.ask.clone(),
+            alone,
+            asker.rules,
+            answering,
+            None,
+        );
         match asked.await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => Err(Refusal::User(
                 text + &question.how_to_allow(ungranted.as_deref()),
@@ -290,9 +295,7 @@ impl AgentState {
         Ok(match status {
             Some(Status::Allow) => {
                 // Every plugin that changed the answer needs the grant: a granted one that agrees does not vouch for another.
-                let changed = result.records.into_iter();
-                let changed = changed.filter(|it| it.decision == Decision::Patch);
-                let changed: Vec<PluginId> = changed.map(|it| it.plugin).collect();
+                let changed = result.changed_by();
                 let lacks = |plugin| self.lacks(plugin, Grant::Approve, "may not approve it");
                 match changed.iter().find_map(lacks) {
                     Some(lacking) => HookAnswer::AllowUngranted(Box::new(lacking)),

@@ -85,7 +85,8 @@ impl AgentState {
     /// When it cannot be written down: then it must not run.
     pub(crate) async fn audit_intent(
         &self,
-        (call, causes): (&ToolCall, Provenance),
+        call: &ToolCall,
+        causes: Provenance,
         turn: &TurnId,
         input_hash: String,
     ) -> Result<(), String> {

@@ -201,7 +201,7 @@ impl AgentState {
         }
         let path = self.project.location.worktree.join(pattern);
         let real = path.canonicalize();
-        self.is_kept_from_processes(&path, real.as_deref().unwrap_or(&path))
+        self.is_hidden_from_processes(&path, real.as_deref().unwrap_or(&path))
     }
 
     /// Returns whether loading a skill starts MCP servers, which run outside of the sandbox of plugins.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outrigger_config::settings::{Profile, Sandbox};
 use outrigger_permissions::command_sandbox::{Process, SandboxInput};
 use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
-use outrigger_permissions::sandbox_policy::{ConfineError, is_enforced, kept, ours};
+use outrigger_permissions::sandbox_policy::{self, ConfineError, is_enforced};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::path_masks::{self, Cover, CoverWalk};
@@ -43,7 +43,7 @@ struct Command<'a> {
 }
 
 impl AgentState {
-    /// The sandbox of a shell command of a session under these rules; `None` where nothing is kept from it.
+    /// Returns the sandbox of a shell command of a session under these rules; `None` if nothing is denied to it.
     ///
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
@@ -61,7 +61,8 @@ impl AgentState {
         self.confine_to(command, rules).await
     }
 
-    /// The sandbox of a command that a person lets run outside of its sandbox: what rules deny and what is ours is kept from it.
+    /// Returns the sandbox of a command that the user lets run outside its sandbox: it still hides what rules deny, and our own
+    /// files.
     ///
     /// # Errors
     /// As for [`AgentState::confine`].
@@ -85,9 +86,9 @@ impl AgentState {
         !policies.any(|it| it.policy.sandbox.tools.is_some())
     }
 
-    /// The same for a command of a remote controller: it never writes outside of the project, and not into `.git`, by whatever
-    /// option of a program it could (C9, 4). `reads`: what it reads besides the project, the system, temporary folders and what git
-    /// reads; without them everything.
+    /// Like [`Self::confine`], for a command of a remote controller: it cannot write outside the project or into `.git`, whatever
+    /// options of programs it uses (C9, 4). `reads` are the paths that it may read besides the project, the system, temporary
+    /// folders and what git reads; `None`: everything.
     ///
     /// # Errors
     /// As for [`AgentState::confine`].
@@ -116,34 +117,34 @@ impl AgentState {
 
     /// Returns whether processes cannot see an existing file, under any of its paths; Outrigger does not read it for anyone
     /// either. Reads the disk.
-    pub(crate) fn is_kept_from_processes(&self, path: &Path, real: &Path) -> bool {
-        let ours = ours(&self.project.folders);
-        let mut kept = ours.hide.iter().chain(&ours.closed);
+    pub(crate) fn is_hidden_from_processes(&self, path: &Path, real: &Path) -> bool {
+        let own = sandbox_policy::own_files(&self.project.folders);
+        let mut hidden = own.hide.iter().chain(&own.closed);
         let rules = self
             .permissions
             .access
             .rules(&[&self.config.config.permission]);
         rules.keeps(path)
             || rules.keeps(real)
-            || kept.any(|it| it.canonicalize().is_ok_and(|it| real.starts_with(it)))
+            || hidden.any(|it| it.canonicalize().is_ok_and(|it| real.starts_with(it)))
             || self.processes.is_forbidden(path)
     }
 
-    /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is sandboxed.
+    /// Returns what is hidden from programs that Outrigger starts for itself, mainly git; `None` if nothing is sandboxed.
     ///
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
-    pub(crate) async fn kept_from_helpers(&self) -> Result<Option<CoverWalk>, ConfineError> {
+    pub(crate) async fn covers_of_helpers(&self) -> Result<Option<CoverWalk>, ConfineError> {
         if self.config.settings.sandbox == Sandbox::Off {
             return Ok(None);
         }
         let rules = self.config.config.permission.clone();
-        self.kept_under(rules, false, None, None).await.map(Some)
+        self.covers_under(rules, false, None, None).await.map(Some)
     }
 
     /// Returns what is hidden from processes under these rules; with `homes` also what plugins cannot see, plus `more`. Tool
     /// outputs of the session stay visible.
-    async fn kept_under(
+    async fn covers_under(
         &self,
         rules: Vec<Rule>,
         homes: bool,
@@ -157,7 +158,7 @@ impl AgentState {
             DenyPolicy::of(&self.config, &location),
         );
         let again: CoversFn = Arc::new(move || {
-            let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
+            let mut found = sandbox_policy::covers(&access.rules(&[&rules]), &folders, &forbidden)?;
             if let Some(more) = more {
                 found.read_only.extend(more(&location)?);
             }
@@ -226,11 +227,11 @@ impl AgentState {
         }
         let by_path = self.permissions.access.rules(&[&rules]);
         let denied = by_path.denies() || self.config.settings.forbid.is_about_files();
-        let kept = self.kept_under(rules, true, more, session);
+        let covers = self.covers_under(rules, true, more, session);
         let (found, mut policy) = match profile {
-            Profile::Full => (kept.await?, Policy::open()),
+            Profile::Full => (covers.await?, Policy::open()),
             // Computed concurrently: a command waits for both.
-            narrower => tokio::try_join!(kept, self.narrow(narrower, reads))?,
+            narrower => tokio::try_join!(covers, self.narrow(narrower, reads))?,
         };
         if profile == Profile::Full && found.covers().is_empty() {
             return Ok(None);

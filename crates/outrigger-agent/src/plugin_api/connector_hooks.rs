@@ -1,11 +1,11 @@
 //! `bridge.*` hooks on the requesting side (C1): what a connector is about to request, and the outcome.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::sync::Weak;
 
 use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::points::bridge::{Call, Side, after_invoke, before_invoke, on_error};
 use outrigger_kernel::hooks::{Context, Empty, HookInput};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_tools::routes::{Invocation, Provider};
 use outrigger_tools::{ToolContext, ToolError};

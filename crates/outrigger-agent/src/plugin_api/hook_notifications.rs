@@ -22,9 +22,11 @@ impl Notifier {
     async fn run(mut self, first: Notification) {
         let mut next = Some(first);
         while let Some(Notification { what, about, step }) = next {
-            let whose = about.parts();
-            if let Some(reached) = self.content(what, whose.0.as_ref()).await {
-                self.state.run_notified(reached, whose, step).await;
+            let (session, turn) = about.parts();
+            if let Some((point, payload)) = self.content(what, session.as_ref()).await {
+                self.state
+                    .run_notified(point, payload, session, turn, step)
+                    .await;
             }
             next = self.next();
         }

@@ -10,8 +10,7 @@ use outrigger_plugins::{AdmitFn, Cause, PluginError, Progress, Snapshot, Stage};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::PluginId;
 use outrigger_store::Store;
-use outrigger_workspace::Folders;
-use outrigger_workspace::ProjectLocation;
+use outrigger_workspace::{Folders, ProjectLocation};
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;

@@ -43,8 +43,10 @@ impl AgentState {
     /// Runs the chain of a notification point that was reached at this step.
     pub(crate) async fn run_notified(
         &self,
-        (point, payload): (HookPoint, HookPayload),
-        (session, turn): (Option<SessionId>, Option<TurnId>),
+        point: HookPoint,
+        payload: HookPayload,
+        session: Option<SessionId>,
+        turn: Option<TurnId>,
         step: Option<String>,
     ) {
         let context = PipelineContext {

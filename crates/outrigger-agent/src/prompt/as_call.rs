@@ -19,8 +19,10 @@ use crate::tools::mcp::host;
 impl Agent {
     /// Returns the content of a resource that a prompt names, or a note in its place.
     pub(crate) async fn resource(&self, by: GuardedBy<'_>, resource: &Resource) -> Vec<PartInput> {
-        let call = (READ_RESOURCE, resource.arguments());
-        match self.decide_as_call(by, call, resource.asks()).await {
+        let decided = self
+            .decide_as_call(by, READ_RESOURCE, resource.arguments(), resource.asks())
+            .await;
+        match decided {
             Ok(()) => resource.read(&self.state.tools.mcp).await,
             Err(why) => resource.left(&why),
         }
@@ -37,8 +39,8 @@ impl Agent {
     ) -> Result<CommandInfo, AgentError> {
         let ask = prompt.asks();
         let tool = ask.permission.clone();
-        let call = (tool.as_str(), json!({ "prompt": prompt.name }));
-        let decided = self.decide_as_call(by, call, ask).await;
+        let args = json!({ "prompt": prompt.name });
+        let decided = self.decide_as_call(by, &tool, args, ask).await;
         decided.map_err(|why| refused("the prompt", &prompt.name, &why))?;
         Ok(prompt.command(&self.state.tools.mcp).await?)
     }
@@ -58,8 +60,8 @@ impl Agent {
             always: vec![name.to_owned()],
             ..PermissionAsk::default()
         };
-        let call = ("skill", json!({ "name": name }));
-        let decided = self.decide_as_call(by, call, ask).await;
+        let args = json!({ "name": name });
+        let decided = self.decide_as_call(by, "skill", args, ask).await;
         decided.map_err(|why| refused("the skill", name, &why))
     }
 
@@ -79,7 +81,8 @@ impl Agent {
     async fn decide_as_call(
         &self,
         by: GuardedBy<'_>,
-        (tool, args): (&str, Value),
+        tool: &str,
+        args: Value,
         ask: PermissionAsk,
     ) -> Result<(), String> {
         let by_guards = if by.causes.is_plain() {

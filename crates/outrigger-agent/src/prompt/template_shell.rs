@@ -139,7 +139,7 @@ impl Agent {
             None => confined,
             Some(own) => {
                 // The plugin can see its own home here.
-                let kept = self.state.kept_from_helpers().await?.unwrap_or_default();
+                let kept = self.state.covers_of_helpers().await?.unwrap_or_default();
                 spec.env.extend(own.variables);
                 spec.proxy_redirect = own.proxy_redirect;
                 Some(Policy { kept, ..own.policy })

@@ -16,7 +16,6 @@ use serde_json::Value;
 use crate::session::sessions::is_placeholder;
 use crate::state::{Agent, AgentState};
 use crate::turn::draft::Draft;
-use crate::turn::drive::changed_by;
 use crate::turn::request_options;
 
 /// Maximum length of a title in characters.
@@ -178,7 +177,7 @@ impl AgentState {
             .run_hooks(point, vec![payload], Some(session_id), None, None)
             .await;
         let chosen = result.outputs.first().and_then(route_small_model::read);
-        let plugins = changed_by(&result.records);
+        let plugins = result.changed_by();
         let is_open = |named: &ModelRef| {
             named.provider_id == model.provider_id || self.not_chosen(&plugins, named).is_none()
         };

@@ -59,7 +59,8 @@ impl Agent {
         &self,
         session: &SessionId,
         client: &str,
-        (tool, input): (&str, Value),
+        tool: &str,
+        input: Value,
     ) -> Result<ToolOutcome, AgentError> {
         let state = &self.state;
         let agent = self.choose_agent(None)?;

@@ -36,7 +36,7 @@ impl VcsHost for Agent {
 
     fn kept(&self) -> BoxFuture<'_, Result<Option<CoverWalk>, String>> {
         Box::pin(async {
-            let kept = self.state.kept_from_helpers().await;
+            let kept = self.state.covers_of_helpers().await;
             kept.map_err(|error| error.to_string())
         })
     }

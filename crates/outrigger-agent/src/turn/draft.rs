@@ -20,8 +20,7 @@ use crate::error::AgentError;
 use crate::state::AgentState;
 use crate::turn::effects::structured;
 use crate::turn::request_options;
-use outrigger_prompt::history::decode;
-use outrigger_prompt::history::request;
+use outrigger_prompt::history::{decode, request};
 
 /// Instruction for the model in the last step within the limit.
 const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not \

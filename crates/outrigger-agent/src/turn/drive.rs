@@ -6,13 +6,11 @@
 use std::sync::Arc;
 
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_kernel::turn::Effect;
-use outrigger_kernel::turn::Turn;
+use outrigger_kernel::turn::{Effect, Turn};
 use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::history::History;
-use outrigger_protocol::hook::{Decision, HookRecord};
-use outrigger_protocol::id::{CallId, PluginId, SessionId, TurnId};
+use outrigger_protocol::id::{CallId, SessionId, TurnId};
 use outrigger_protocol::log::{CompletionRecord, LogRecord, TurnStep};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
@@ -41,7 +39,8 @@ pub(crate) struct Driver {
     turn_id: TurnId,
     session_id: SessionId,
     turn: Option<Turn>,
-    n: u64,
+    /// Number of the next step in the log.
+    next_step_number: u64,
     sender: Outbox,
     inbox: Inbox,
     cancel: watch::Receiver<bool>,
@@ -74,7 +73,7 @@ impl Driver {
             turn_id,
             session_id,
             turn: None,
-            n: 0,
+            next_step_number: 0,
             sender,
             inbox,
             cancel,
@@ -92,7 +91,7 @@ impl Driver {
     /// Takes over a turn that another process left: replays the stored steps without carrying out their effects.
     pub(crate) fn restore(&mut self, steps: &[TurnStep]) -> Result<(), AgentError> {
         self.turn = crate::turn::replay::state_after(steps)?;
-        self.n = steps.last().map_or(0, |step| step.n + 1);
+        self.next_step_number = steps.last().map_or(0, |step| step.n + 1);
         Ok(())
     }
 
@@ -110,7 +109,7 @@ impl Driver {
     pub(crate) async fn run(mut self: Box<Self>, first: Input) -> Result<TurnOutcome, AgentError> {
         let state = Arc::clone(&self.state);
         let steered = state.sessions.turns.steer(&self.session_id, &self.sender);
-        let result = self.follow(first).await;
+        let result = self.run_loop(first).await;
         drop(steered);
         match &result {
             Ok(outcome) => self.joined.ended(self.turn.as_ref(), outcome),
@@ -121,7 +120,7 @@ impl Driver {
         result
     }
 
-    async fn follow(&mut self, first: Input) -> Result<TurnOutcome, AgentError> {
+    async fn run_loop(&mut self, first: Input) -> Result<TurnOutcome, AgentError> {
         // A turn mostly waits, so its future must not include the state of a single step.
         Box::pin(self.take(first)).await?;
         let mut cancel = self.cancel.clone();
@@ -228,10 +227,10 @@ impl Driver {
         result: outrigger_plugins::PipelineResult,
     ) -> Result<(), AgentError> {
         if point == continuation::POINT {
-            self.go_on(&result).await?;
+            self.continue_turn(&result).await?;
         }
         let changed_by = match point {
-            HookPoint::RunBeforeCommand | HookPoint::RunBeforeStart => changed_by(&result.records),
+            HookPoint::RunBeforeCommand | HookPoint::RunBeforeStart => result.changed_by(),
             _ => Vec::new(),
         };
         let output = result.outputs.into_iter().next();
@@ -259,14 +258,14 @@ impl Driver {
     }
 
     /// Adds a message with what handlers want done before the turn ends.
-    async fn go_on(
+    async fn continue_turn(
         &mut self,
         result: &outrigger_plugins::PipelineResult,
     ) -> Result<(), AgentError> {
         let agent = crate::state::Agent {
             state: Arc::clone(&self.state),
         };
-        let Some(text) = self
+        let Some((text, by)) = self
             .continuation
             .wanted(&self.state.config.settings, result)
         else {
@@ -275,7 +274,10 @@ impl Driver {
         let Some(turn) = &self.turn else {
             return Ok(());
         };
-        if let Some(begin) = agent.continue_with(&self.session_id, turn, text).await? {
+        if let Some(begin) = agent
+            .continue_with(&self.session_id, turn, text, by)
+            .await?
+        {
             let begin = Box::new(begin);
             self.take(Input::Joined { begin }).await?;
         }
@@ -287,7 +289,7 @@ impl Driver {
         let at = now();
         self.note_changes(&input);
         let effects = turn::step(&mut self.turn, at, input.clone());
-        let step = self.next_step(at, &input, &effects);
+        let step = self.step_record(at, &input, &effects);
         outrigger_store::fault::point("turn.before_step");
         let state = Arc::clone(&self.state);
         let observer = self.turn.as_ref().map(|turn| Observer {
@@ -357,9 +359,9 @@ impl Driver {
     }
 
     /// Returns the record of a step.
-    fn next_step(&mut self, at: u64, input: &Input, effects: &[Effect]) -> TurnStep {
-        let n = self.n;
-        self.n += 1;
+    fn step_record(&mut self, at: u64, input: &Input, effects: &[Effect]) -> TurnStep {
+        let n = self.next_step_number;
+        self.next_step_number += 1;
         TurnStep {
             turn: self.turn_id.clone(),
             session_id: self.session_id.clone(),
@@ -403,15 +405,4 @@ impl Driver {
         }
         Ok(completed)
     }
-}
-
-/// Returns the plugins whose changes were applied, without duplicates.
-pub(crate) fn changed_by(records: &[HookRecord]) -> Vec<PluginId> {
-    let mut plugins: Vec<PluginId> = Vec::new();
-    for record in records.iter().filter(|it| it.decision == Decision::Patch) {
-        if !plugins.contains(&record.plugin) {
-            plugins.push(record.plugin.clone());
-        }
-    }
-    plugins
 }

@@ -101,7 +101,7 @@ impl Agent {
             contributed,
             cancel: CancelFlag::new(),
         };
-        let work = self.work(executor, id, &message, (&keeper, said)).await?;
+        let work = self.work(executor, id, &message, &keeper, said).await?;
         let raise = keeper.cancel.0.clone();
         let mut cancelled = cancelled;
         let stop = async move {
@@ -212,7 +212,8 @@ impl Agent {
         executor: Executor,
         id: &SessionId,
         prompt: &MessageId,
-        (keeper, said): (&Keeping, Vec<String>),
+        keeper: &Keeping,
+        said: Vec<String>,
     ) -> Result<Work, AgentError> {
         let (state, agent) = (&self.state, &keeper.agent);
         let history = state.history(id)?;

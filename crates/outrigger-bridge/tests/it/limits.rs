@@ -321,7 +321,7 @@ async fn a_huge_frame_and_half_a_frame_end_the_connection() {
 async fn who_is_not_let_in_does_not_stay() {
     const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(300);
     let world = World::new(|options| {
-        options.strangers = 4;
+        options.pending_connections = 4;
         options.handshake_timeout = HANDSHAKE_TIMEOUT;
     })
     .await;

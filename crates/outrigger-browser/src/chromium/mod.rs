@@ -94,7 +94,8 @@ async fn reach(
     source: &Source,
     folder: &Path,
     spawner: &Spawner,
-    (sites, record): (&Arc<Sites>, &RecordFn),
+    sites: &Arc<Sites>,
+    record: &RecordFn,
 ) -> Result<Reached, BrowserError> {
     match source {
         Source::Start {
@@ -173,7 +174,8 @@ impl Chromium {
         source: &Source,
         folder: &Path,
         spawner: &Spawner,
-        (sites, record): (Arc<Sites>, RecordFn),
+        sites: Arc<Sites>,
+        record: RecordFn,
     ) -> Result<Arc<Self>, BrowserError> {
         let made = |path: &Path| {
             std::fs::create_dir_all(path)
@@ -182,7 +184,7 @@ impl Chromium {
         for sub in ["profile", "downloads", "uploads"] {
             made(&folder.join(sub))?;
         }
-        let reached = reach(source, folder, spawner, (&sites, &record)).await?;
+        let reached = reach(source, folder, spawner, &sites, &record).await?;
         let Reached {
             connection,
             events,

@@ -54,7 +54,7 @@ pub(super) async fn open(
 ) -> Result<ToolOutput, ToolError> {
     let url = address(text(input, "url").unwrap_or_default())?;
     lead_to(browser, &url).await?;
-    let points = Points::plain("open", "navigate", ("", ""), Some(url.as_str()), ctx);
+    let points = Points::plain("open", "navigate", "", "", Some(url.as_str()), ctx);
     points.before().await?;
     let provider = browser.started().await?;
     let session = ctx.call.session_id.as_str();
@@ -78,7 +78,8 @@ pub(super) async fn open(
         browser,
         &*provider,
         &tab,
-        (url.as_str(), &seen.snapshot.url),
+        url.as_str(),
+        &seen.snapshot.url,
         ctx,
     )
     .await?;
@@ -126,7 +127,8 @@ async fn stays_allowed(
     browser: &Browser,
     provider: &dyn Provider,
     tab: &str,
-    (before, now): (&str, &str),
+    before: &str,
+    now: &str,
     ctx: &ToolContext,
 ) -> Result<(), ToolError> {
     let origin = |url: &str| Url::parse(url).ok().map(|it| it.origin());
@@ -203,8 +205,7 @@ pub(super) async fn run(
     };
     browser.uses(session, tab);
     if let Some(seen) = &outcome.seen {
-        let moved = (url.as_str(), seen.snapshot.url.as_str());
-        stays_allowed(browser, &*provider, tab, moved, ctx).await?;
+        stays_allowed(browser, &*provider, tab, url, &seen.snapshot.url, ctx).await?;
     }
     let mut notes = outcome.done.notes.clone();
     if action.action == Kind::Download {
@@ -439,7 +440,7 @@ pub(super) async fn eval(
     let (provider, tab) = (browser.current()?, tab(browser, input, ctx)?);
     let owner = browser.owner(ctx.call.session_id.as_str(), &ctx.call.agent);
     let grant = browser.lease(&*provider, &tab.tab, &owner).await?;
-    let points = Points::plain("eval", "submit", (&tab.tab, &tab.url), None, ctx);
+    let points = Points::plain("eval", "submit", &tab.tab, &tab.url, None, ctx);
     points.before().await?;
     let mut answer = provider
         .eval(&grant, text(input, "code").unwrap_or_default())

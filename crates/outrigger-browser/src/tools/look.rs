@@ -171,7 +171,7 @@ pub(super) async fn verify(
     } else {
         expect::sentence(&unmet)
     };
-    let points = Points::plain("verify", "look", (&tab.tab, &seen.facts.url), None, ctx);
+    let points = Points::plain("verify", "look", &tab.tab, &seen.facts.url, None, ctx);
     let added = points.verified(status, &sentence).await;
     let said = if unmet.is_empty() {
         format!("{status}: all of it holds")

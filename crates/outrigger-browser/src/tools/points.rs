@@ -38,7 +38,8 @@ impl<'a> Points<'a> {
     pub(super) fn plain(
         action: &'a str,
         risk: &'a str,
-        (tab, url): (&'a str, &'a str),
+        tab: &'a str,
+        url: &'a str,
         to: Option<&'a str>,
         ctx: &'a ToolContext,
     ) -> Self {

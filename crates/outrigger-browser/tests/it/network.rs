@@ -294,11 +294,10 @@ async fn arguments_that_would_open_it_to_others_are_refused_by_name() {
             headless: true,
             arguments: vec![argument.to_owned()],
         };
-        let by = (
-            Arc::default(),
-            Arc::new(|_| ()) as outrigger_browser::RecordFn,
-        );
-        let started = Chromium::start(&source, folder.path(), &Spawner::new().unwrap(), by).await;
+        let record: outrigger_browser::RecordFn = Arc::new(|_| ());
+        let spawner = Spawner::new().unwrap();
+        let started =
+            Chromium::start(&source, folder.path(), &spawner, Arc::default(), record).await;
         let error = started.err().unwrap_or_else(|| panic!("{argument}"));
         assert_eq!(error.code(), "browser.start");
         assert!(

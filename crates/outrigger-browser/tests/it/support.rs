@@ -132,7 +132,7 @@ pub(crate) async fn started(
     let spawner = Spawner::new().unwrap();
     let records = Arc::clone(audit);
     let record = Arc::new(move |it| records.lock().unwrap().push(it));
-    Chromium::start(source, folder, &spawner, (Arc::clone(sites), record))
+    Chromium::start(source, folder, &spawner, Arc::clone(sites), record)
         .await
         .unwrap()
 }

@@ -1,12 +1,12 @@
 //! An `opencode.json` that a command changes. Comments, order and layout of unchanged parts are kept.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::io;
 use std::path::PathBuf;
 
 use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_config::{edited, global_file, project_file, with_item, without, without_items};
 use outrigger_files::Readers;
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::Value;
 
 use crate::failure::Failure;

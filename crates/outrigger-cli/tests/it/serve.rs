@@ -198,7 +198,7 @@ fn configuration_files_are_changed_and_read_again() {
 fn strangers_at_the_port_do_not_stay() {
     let world = World::new([]);
     let server = world.serve(&["--no-auth"]);
-    let strangers: Vec<TcpStream> = (0..outrigger_bridge::Door::MAX_STRANGERS)
+    let strangers: Vec<TcpStream> = (0..outrigger_bridge::Acceptor::MAX_PENDING)
         .map(|_| TcpStream::connect(&server.address).unwrap())
         .collect();
     server.get("/global/health").json(200);

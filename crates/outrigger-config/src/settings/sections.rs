@@ -36,350 +36,354 @@ const MILLIS: Schema = schema!(1..=86_400_000);
 /// The settings that are in no section.
 pub const TOP: &[Key<Settings>] = &[
     key! {
-        /// Run plugin processes in a sandbox, and keep what rules deny from the processes of tools. `"strict"`: start
-        /// nothing whose sandbox the system cannot enforce in full. `"off"`: neither.
+        /// Run plugin processes in a sandbox, and enforce permission rules on the processes of tools. `"strict"`: also
+        /// refuse to start a process whose sandbox the system cannot enforce completely. `"off"`: neither.
         sandbox: ("on" | "off" | "strict"), Security
     },
     key! {
-        /// A plugin that does not load ends the start with exit code 3 (`--strict-plugins`).
+        /// Exit with code 3 if a plugin does not load (`--strict-plugins`).
         strict_plugins: boolean, UserOnly
     },
 ];
 
 settings! {
-    /// `[trust]`: which plugins are started (trust by content).
+    /// `[trust]`: which plugins may start (trust by content).
     trust: Trust {
-        /// Plugins that a project brings: those that are there when its folder is trusted are trusted with it, later ones
-        /// asked for. `"ask"`: each is asked for; `"deny"`: none is started but those that were trusted before. See
-        /// [plugins.md](../plugins/trust.md).
+        /// Whether to trust plugins of a project. `"trust"`: trusting the folder also trusts the plugins that it
+        /// contains at that time; later ones need approval. `"ask"`: each plugin needs approval. `"deny"`: only plugins
+        /// that were trusted before start. See [plugins.md](../plugins/trust.md).
         projects: TrustProjects = TrustProjects::Trust, ("trust" | "ask" | "deny"), Security;
-        /// A plugin that is not as it was trusted: a person is asked, without one it is not started. Settings that
-        /// changed while something in a sandbox ran: no agent starts. `"allow"`: they are trusted as they are now.
+        /// What happens if a plugin differs from what was trusted, or settings changed while a sandboxed process ran.
+        /// `"ask"`: the user is asked; without a terminal the plugin, or for settings the agent, does not start.
+        /// `"allow"`: the new version is trusted.
         changes: TrustChanges = TrustChanges::Ask, ("ask" | "allow"), Security;
-        /// Start plugins that everybody on the machine may change.
+        /// Start plugins whose files other users of the machine may change.
         world_writable: bool = false, boolean, Security;
     }
 
-    /// `[discovery]`: which plugins with a manifest, and which of the bundled ones, run (D1, D3, D5).
+    /// `[discovery]`: which plugins with a manifest, and which bundled plugins, run (D1, D3, D5).
     discovery: Discovery {
-        /// Which bundled plugins run: all but `telegram` and `mcp`; `"messaging"`: `telegram` too; `"full"`: `mcp`
-        /// too (see [plugins.md](../plugins.md#which-plugins-run)).
+        /// Which bundled plugins run. `"minimal"`: all except `telegram` and `mcp`; `"messaging"`: also `telegram`;
+        /// `"full"`: also `mcp` (see [plugins.md](../plugins.md#which-plugins-run)).
         profile: PluginProfile = PluginProfile::Minimal, ("minimal" | "messaging" | "full"), Security;
-        /// More folders to look for plugins with a manifest in.
+        /// Additional folders to search for plugins with a manifest.
         paths: Vec<PathBuf> = Vec::new(), [FOLDER], Security;
-        /// Plugins that may run although their manifest says `has_side_effects` or asks for what has some: yours by
-        /// id, a project's by the path of its folder.
+        /// Plugins that may run although their manifest declares `has_side_effects` or requests a capability that has
+        /// some: user plugins by id, project plugins by the path of their folder.
         allow: Vec<String> = Vec::new(), [NAME], Security;
-        /// Ids of plugins that do not run, bundled ones too; `*` stands for any run of characters.
+        /// Ids of plugins that must not run, including bundled ones. `*` matches any text.
         deny: Vec<String> = Vec::new(), [NAME], Security;
-        /// How often `serve` looks whether other plugins should run now (besides when your own `outrigger.toml` has
-        /// changed), and whether one whose process could not be started can be; 0: never.
+        /// Seconds between checks of `serve` whether other plugins should run now, or whether a plugin that failed to
+        /// start can start. A change of the user's `outrigger.toml` is noticed at once. 0 disables the check.
         renew_seconds: u64 = 10, (0..=86_400), Security;
     }
 
     /// `[telegram]`: the connector to Telegram (D5).
     telegram: Telegram {
-        /// Numbers of the chats whose messages are prompts (see [plugins.md](../plugins.md#telegram)).
+        /// Ids of the chats whose messages are prompts (see [plugins.md](../plugins.md#telegram)).
         chats: Vec<i64> = Vec::new(), [integer], Security;
-        /// The agent that they are for; without it the default one.
+        /// Agent that answers the messages. Default: the default agent.
         agent: Option<String> = None, TEXT, Security;
-        /// Address of the Bot API, for a server of your own.
+        /// URL of the Bot API, for a self-hosted server.
         api: String = "https://api.telegram.org".to_owned(), TEXT, Security;
     }
 
     /// `[js]`: JavaScript runtimes.
     js: Js {
-        /// `"bun"`, `"node"`, or Bun if there, else Node.
+        /// Runtime of plugins. `"auto"`: Bun if it is installed, otherwise Node.
         runtime: JsRuntime = JsRuntime::Auto, ("auto" | "bun" | "node"), UserOnly;
-        /// Path of Bun; looked for where it is not set.
+        /// Path of Bun. Default: searched for.
         bun: Option<PathBuf> = None, PROGRAM, Security;
-        /// Path of Node; looked for where it is not set.
+        /// Path of Node. Default: searched for.
         node: Option<PathBuf> = None, PROGRAM, Security;
-        /// What plugins see of the environment: the user's without what looks like a secret, or `"list"`, a short
-        /// list.
+        /// Which environment variables plugins see. `"user"`: those of the user, except names that look like secrets;
+        /// `"list"`: a short fixed list.
         environment: Environment = Environment::User, ("user" | "list"), Security;
-        /// Fetch Bun when a plugin needs it, none is there, and you say yes; without a terminal it is not fetched.
-        /// `"auto"`: without asking. `"never"`: only `outrigger plugin setup` does.
+        /// What happens if a plugin needs Bun and it is not installed. `"ask"`: ask in a terminal whether to download
+        /// it; `"auto"`: download it; `"never"`: only `outrigger plugin setup` downloads it.
         install: Install = Install::Ask, ("ask" | "auto" | "never"), Security;
     }
 
-    /// `[deadlines]`, in milliseconds (C5).
+    /// `[deadlines]`: deadlines of plugins, in milliseconds (C5).
     deadlines: Deadlines {
-        /// Pure policy hooks: `llm.before_request`, and points of plugins that say so.
+        /// Deadline of pure policy hooks: `llm.before_request`, and custom points that declare it.
         fast_ms: u64 = 500, MILLIS, UserOnly;
-        /// Hooks of plugins.
+        /// Deadline of other hooks.
         normal_ms: u64 = 5_000, MILLIS, UserOnly;
-        /// Each step of loading a plugin, and its `config` hook.
+        /// Deadline of each step of loading a plugin, and of its `config` hook.
         load_ms: u64 = 10_000, MILLIS, UserOnly;
-        /// Authentication: loaders, and each step of a login.
+        /// Deadline of authentication: loaders, and each step of a login.
         slow_ms: u64 = 30_000, MILLIS, UserOnly;
     }
 
     /// `[models]`: model requests.
     models: Models {
-        /// Longest wait for the first byte of an answer.
+        /// Maximum time to the first byte of an answer, in milliseconds.
         first_byte_ms: u64 = 120_000, MILLIS, Counts;
-        /// Longest pause within an answer.
+        /// Maximum pause within an answer, in milliseconds.
         idle_ms: u64 = 120_000, MILLIS, Counts;
-        /// Longest whole request.
+        /// Maximum duration of a request, in milliseconds.
         total_ms: u64 = 1_800_000, MILLIS, Counts;
-        /// How often a failed request is sent again, where it is set; else the provider's own rule.
+        /// Maximum number of retries of a failed request. If it is not set, the provider's own limit applies.
         max_retries: u32 = 5, (0..=100), Counts;
-        /// Fetch the published catalog of models (limits, prices, abilities) into the cache when a provider needs it, at most
-        /// once a day, in the background. `OPENCODE_DISABLE_MODELS_FETCH=1` switches it off as well.
+        /// Download the published model catalog (limits, prices, capabilities) in the background, at most once a day,
+        /// when a provider needs it. `OPENCODE_DISABLE_MODELS_FETCH=1` also disables it.
         fetch_catalog: bool = true, boolean, UserOnly;
-        /// Where it is published; `OPENCODE_MODELS_URL` counts above it.
+        /// URL of the model catalog. `OPENCODE_MODELS_URL` overrides it.
         catalog_url: String = "https://models.dev".to_owned(), TEXT, Security;
     }
 
-    /// `[tools]`: bundled tools, and what commands of the model may touch.
+    /// `[tools]`: bundled tools, and the sandbox of shell commands.
     tools: Tools {
-        /// Bytes of a tool's output for the model; the rest is in a file.
+        /// Maximum size of tool output that the model receives, in bytes. The complete output is saved to a file.
         output_bytes: u64 = 51_200, POSITIVE, Counts;
-        /// Lines of a tool's output for the model.
+        /// Maximum number of lines of tool output that the model receives.
         output_lines: u64 = 2_000, POSITIVE, Counts;
-        /// The service that the tool `websearch` asks, where `OPENCODE_ENABLE_EXA=1` switches it on: an MCP server with the tool
-        /// `web_search_exa`.
+        /// MCP server with the tool `web_search_exa`, which the tool `websearch` uses if `OPENCODE_ENABLE_EXA=1`
+        /// enables it.
         websearch_url: String = "https://mcp.exa.ai/mcp".to_owned(), TEXT, Security;
-        /// Time limit of a shell command that sets none.
+        /// Default timeout of a shell command, in milliseconds.
         bash_timeout_ms: u64 = 120_000, MILLIS, Counts;
-        /// MCP servers of skills that nobody has used for so long are ended.
+        /// Milliseconds after which an unused MCP server of a skill is stopped.
         skill_server_idle_ms: u64 = 300_000, MILLIS, Counts;
-        /// What the model's shell commands may touch, see [sandbox.md](../sandbox.md): `"workspace-write"`: read
-        /// all but [secrets of the home folder](../sandbox.md#secrets), change the project, caches and a temporary
-        /// folder of their own; `"read-only"`: change the temporary folder only; `"full"`: all that you may, as in
-        /// OpenCode, but for [what is denied and what is ours](../configuration.md#permissions). The first two may
-        /// not make UNIX sockets or look into other processes.
+        /// What shell commands of the model may access (see [sandbox.md](../sandbox.md)). `"workspace-write"`: read
+        /// everything except [secrets of the home folder](../sandbox.md#secrets), and change the project, caches and a
+        /// temporary folder; `"read-only"`: change the temporary folder only; `"full"`: everything that the user may,
+        /// as in OpenCode, except [what rules deny and Outrigger's own files](../configuration.md#permissions). The
+        /// first two also deny UNIX sockets and access to other processes.
         sandbox: Profile = Profile::WorkspaceWrite, ("full" | "workspace-write" | "read-only"), Security;
-        /// Lets the model's shell commands connect to UNIX sockets where a `deny` rule names paths (or
-        /// `tools.sandbox` is narrower than `full`). Without it Docker, an SSH agent, tmux and the like are not
-        /// reached then: they would do for a command what it is denied.
+        /// Allow shell commands to connect to UNIX sockets even if a `deny` rule names paths or `tools.sandbox` is
+        /// narrower than `"full"`. By default they then cannot reach Docker, an SSH agent, tmux and similar services,
+        /// which could do for a command what is denied to it.
         unix_sockets: bool = false, boolean, Security;
-        /// Hosts that shell commands may connect to, with the patterns of
-        /// [plugins.md](../plugins/sandbox.md#the-network), as `["*.npmjs.org", "localhost"]`; all when unset, none
-        /// when empty. Then the shell and Python tools, `!` in prompts, your own `!` commands and terminals,
-        /// formatters and command hooks go through a proxy of ours (`HTTP_PROXY` and its like name it, what knows
-        /// of no proxy is led there), and make no UDP and no UNIX sockets. A refused host is named in the tool's
-        /// output and in the audit. A command's own servers are reached by itself; those of other commands need
-        /// `localhost`.
+        /// Hosts that shell commands may connect to, such as `["*.npmjs.org", "localhost"]`; patterns are those of
+        /// [plugins.md](../plugins/sandbox.md#the-network). Unset: all hosts; `[]`: none. If set, the shell and Python
+        /// tools, `!` in prompts, the user's `!` commands and terminals, formatters and command hooks use Outrigger's
+        /// proxy: `HTTP_PROXY` and related variables name it, and connections of programs that ignore them are
+        /// redirected. UDP and UNIX sockets are then denied. A refused host is named in the tool's output and in the
+        /// audit. A command reaches its own servers; those of other commands need `localhost`.
         hosts: Option<Vec<String>> = None, [NAME], Security;
-        /// Secrets of the home folder that commands see, as `["~/.ssh"]`.
+        /// Secrets of the home folder that commands may read, such as `["~/.ssh"]`.
         secrets: Vec<String> = Vec::new(), [FOLDER], Security;
-        /// More files and folders that commands may change.
+        /// Additional files and folders that commands may change.
         write: Vec<String> = Vec::new(), [FOLDER], Security;
-        /// Ports of this machine on which commands reach services that are not their own, as `[5432]`.
+        /// Local ports of other services that commands may connect to, such as `[5432]`.
         ports: Vec<u16> = Vec::new(), [PORT], Security;
     }
 
     /// `[browser]`: a browser for the model ([browser.md](../browser.md)).
     browser: Browser {
-        /// Offer the model the browser tools, where there is a Chromium.
+        /// Offer the browser tools to the model if Chromium is installed.
         enabled: bool = false, boolean, Security;
-        /// Path of Chromium; looked for where it is not set.
+        /// Path of Chromium. Default: searched for.
         program: Option<PathBuf> = None, PROGRAM, Security;
-        /// WebSocket address of a Chromium that is there already, as `ws://127.0.0.1:9222/devtools/browser/…`, in place of one that is
-        /// started.
+        /// WebSocket URL of a running Chromium, such as `ws://127.0.0.1:9222/devtools/browser/…`, to use instead of
+        /// starting one.
         url: Option<String> = None, TEXT, Security;
-        /// Without a window.
+        /// Run Chromium without a window.
         headless: bool = true, boolean, UserOnly;
-        /// More arguments for Chromium.
+        /// Additional arguments for Chromium.
         arguments: Vec<String> = Vec::new(), [TEXT], Security;
-        /// Variables of the environment whose values may be typed by name, each with the hosts for which it is, as
-        /// `["SHOP_PASSWORD@*.shop.example"]`. The model reads neither.
+        /// Environment variables whose values the model may type by name, each with the hosts that it may be typed on,
+        /// such as `["SHOP_PASSWORD@*.shop.example"]`. The model does not see the values.
         secrets: Vec<String> = Vec::new(), [TEXT], Security;
-        /// Fields that are read and typed in like others.
+        /// Kinds of protected fields that are read and filled in like other fields.
         fields: Vec<String> = Vec::new(), [FIELD], Security;
-        /// Sites where you are asked before each change: hosts, `*.host`, or addresses with `*`.
+        /// Sites where each change needs approval: hosts, `*.host`, or URLs with `*`.
         ask: Vec<String> = Vec::new(), [TEXT], Security;
-        /// Offer the tool `browser_eval`, which runs code of the model in pages.
+        /// Offer the tool `browser_eval`, which runs JavaScript of the model in pages.
         eval: bool = false, boolean, Security;
     }
 
-    /// `[agent]`: the turn.
+    /// `[agent]`: limits of turns.
     agent: Agent {
-        /// Most model requests of a turn, 200 where it is not set; an agent's `steps` counts first. A project lowers what you
-        /// set, here and as `steps` of an agent, and does not raise it.
+        /// Maximum number of model requests per turn, by default 200. An agent's `steps` takes precedence. A project may lower
+        /// both values but not raise them.
         max_steps: Option<u64> = None, POSITIVE, Lowers;
-        /// How often in a row hooks may keep a turn from ending, 10 where it is not set.
+        /// Maximum number of times in a row that hooks may keep a turn from ending (default 10).
         max_continuations: Option<u64> = None, POSITIVE, UserOnly;
-        /// How many turns in a row plugins may start over their client, in all sessions of a folder together, with no prompt of yours in between; 100
-        /// where it is not set.
+        /// Maximum number of turns in a row that plugins may start through their client without a prompt of the user in
+        /// between, over all sessions of a folder (default 100).
         max_plugin_turns: Option<u64> = None, POSITIVE, UserOnly;
     }
 
-    /// `[budget]`: what a session may use, subagents included, turns that plugins start among it. When it is used up no further model
-    /// request is made. `outrigger session show` says how much is used.
+    /// `[budget]`: what a session may use, including subagents and turns that plugins start. After that, no further
+    /// model requests are sent. `outrigger session show` prints the usage.
     budget: Budget {
-        /// Most prompts that are answered.
+        /// Maximum number of prompts.
         turns: Option<u64> = None, POSITIVE, UserOnly;
-        /// Most tokens, sent and received, those from the provider's cache too. Where a provider says nothing of what was sent, or nonsense, a fourth of the bytes counts.
+        /// Maximum number of tokens, sent and received, including cached ones. If a provider reports no plausible
+        /// number of sent tokens, a quarter of the sent bytes is counted.
         tokens: Option<u64> = None, POSITIVE, UserOnly;
-        /// Most money, in US cents, by the prices of the models.
+        /// Maximum cost in US cents, by the prices of the models.
         cents: Option<u64> = None, POSITIVE, UserOnly;
     }
 
-    /// `[log]`: what goes to the log of what plugins print (A9).
+    /// `[log]`: how output of plugins is logged (A9).
     log: Log {
-        /// Level of what plugins print: `error`, `warn`, `info`, `debug`, `trace`, `off`.
+        /// Log level of plugin output: `error`, `warn`, `info`, `debug`, `trace` or `off`.
         plugin_stderr_level: String = "warn".to_owned(), ("error" | "warn" | "info" | "debug" | "trace" | "off"), UserOnly;
-        /// Most lines a second of what one plugin process prints.
+        /// Maximum number of lines per second that are logged of one plugin process.
         plugin_stderr_lines_per_second: u64 = 50, POSITIVE, UserOnly;
     }
 
-    /// `[limits]`: what one plugin process may use, with everything it starts (A10, C7).
+    /// `[limits]`: what a plugin process and the processes that it starts may use (A10, C7).
     limits: Limits {
-        /// Most memory of a plugin process with everything it starts, in MiB; it is stopped, named and started
-        /// again. What grows faster than it is looked at (once a second) is held by a control group at nine eighths
-        /// of it, where one can be made (cgroup v2 or v1, the user's own); everywhere, at eight times the private
-        /// memory, allocations fail in it.
+        /// Maximum memory of a plugin process and its children, in MiB, checked once a second. A process that exceeds
+        /// it is stopped, named and restarted. Where control groups are available (cgroup v1 or v2, owned by the user),
+        /// one enforces nine eighths of it at once; everywhere, allocations fail beyond eight times the private memory.
         plugin_memory_mb: u64 = 2048, (64..=1_048_576), UserOnly;
-        /// Most processes of a plugin process with everything it starts.
+        /// Maximum number of processes of a plugin process, including itself.
         plugin_processes: u64 = 128, POSITIVE, UserOnly;
-        /// Most open files of each process of a plugin; one that comes near is named in the log.
+        /// Maximum number of open files of each process of a plugin. A process that comes near it is named in the log.
         plugin_open_files: u64 = 4096, (64..=1_048_576), UserOnly;
-        /// How often a plugin process that nobody calls is asked whether it takes requests; one that does not,
-        /// twice in a row, within `deadlines.normal_ms` each, is started again. 0: never.
+        /// Seconds between health checks of an idle plugin process. A process that fails two checks in a row, each
+        /// within `deadlines.normal_ms`, is restarted. 0 disables the checks.
         plugin_health_seconds: u64 = 30, (0..=86_400), UserOnly;
-        /// Largest payload of a hook that is sent over the channel; a larger one goes by file.
+        /// Maximum size of a hook payload that is sent through the channel, in bytes. Larger payloads are sent as
+        /// files.
         plugin_inline_bytes: u64 = 64 * 1024, (0..=67_108_864), UserOnly;
-        /// Most that the client of a plugin stores a day (UTC) in a folder, in MiB: bodies of requests, files that its
-        /// prompts attach, sessions that it copies. What is stored stays in the log.
+        /// Maximum amount that the client of a plugin may store per day (UTC) and folder, in MiB: request bodies, files
+        /// attached to prompts, and copied sessions. Stored data remains in the log.
         plugin_stored_mb: u64 = 128, (1..=1_048_576), UserOnly;
-        /// Most requests of the client of a plugin a day (UTC) in a folder that store something.
+        /// Maximum number of storing requests of the client of a plugin per day (UTC) and folder.
         plugin_stored_requests: u64 = 20_000, POSITIVE, UserOnly;
     }
 
-    /// `[claude]`: what of Claude Code's formats is read.
+    /// `[claude]`: which formats of Claude Code are read.
     claude: Claude {
-        /// Read the project's `.mcp.json`. Each of its servers still has to be allowed.
+        /// Read `.mcp.json` of the project. Each of its servers still needs approval.
         mcp: bool = true, boolean, Counts;
         /// Read `.claude/commands`.
         commands: bool = true, boolean, Counts;
-        /// Run the command hooks of `.claude/settings.json`. Those of a project still have to be allowed. A project
-        /// cannot set it: yours may be guards.
+        /// Run the command hooks of `.claude/settings.json`. Those of a project still need approval. A project cannot
+        /// change this setting, since hooks of the user may be guards.
         hooks: bool = true, boolean, Security;
-        /// Folders of Claude Code plugins whose `hooks/hooks.json` is read, too
+        /// Folders of Claude Code plugins whose `hooks/hooks.json` is also read
         /// ([command-hooks.md](../command-hooks.md)).
         plugins: Vec<PathBuf> = Vec::new(), [FOLDER], UserOnly;
     }
 
-    /// `[network]`: what plugins connect to.
+    /// `[network]`: connections of plugins.
     network: Network {
-        /// Hosts and addresses of this machine or of private networks that every plugin may connect to, as
-        /// `127.0.0.1:11434`; see [plugins.md](../plugins/sandbox.md#the-network).
+        /// Local and private hosts and addresses that all plugins may connect to, such as `127.0.0.1:11434` (see
+        /// [plugins.md](../plugins/sandbox.md#the-network)).
         allow: Vec<String> = Vec::new(), [NAME], Security;
     }
 
-    /// `[audit]`: how much of it is kept (C13). Low values would be a way to make the record of a run be forgotten.
+    /// `[audit]`: retention of the audit (C13). It has minimums, so that low values cannot be used to erase the record
+    /// of a run.
     audit: Audit {
-        /// Most records of the [audit](../audit.md); at least 10000. What is older is removed.
+        /// Maximum number of records in the [audit](../audit.md), at least 10000. Older records are removed.
         keep_records: u64 = 200_000, (10_000..), Security;
-        /// Most days that the audit goes back; at least 7.
+        /// Maximum age of records in days, at least 7.
         keep_days: u64 = 90, (7..=36_500), Security;
     }
 
-    /// `[flags]`: parts that can be switched off (A7, A8, A10, A12, A14).
+    /// `[flags]`: features that can be disabled (A7, A8, A10, A12, A14).
     flags: Flags {
-        /// Call every hook one after another. Off: those that can change nothing run at the same time.
+        /// Call hooks one after another. If disabled, hooks that cannot change anything run in parallel.
         plugin_seq_hooks: bool = true, boolean, UserOnly;
-        /// Start a plugin process again after a timeout.
+        /// Restart a plugin process after a timeout.
         plugin_timeout_self_heal: bool = true, boolean, UserOnly;
-        /// Skip hooks that keep timing out (see plugins.md). Without it, timeouts count for the limit of restarts.
+        /// Skip hooks that keep timing out (see plugins.md). If disabled, timeouts count towards the limit of restarts
+        /// instead.
         plugin_circuit_breaker: bool = true, boolean, UserOnly;
-        /// Hand large payloads to plugins by file (see plugin-protocol.md). Without it they go over the channel.
+        /// Pass large payloads to plugins as files (see plugin-protocol.md). If disabled, they are sent through the
+        /// channel.
         plugin_large_payload_file_ipc: bool = true, boolean, UserOnly;
-        /// Plugin processes keep the messages of sessions, and `experimental.chat.messages.transform` carries what
-        /// changed since the last call. Without it every call carries the whole history.
+        /// Keep a copy of a session's messages in plugin processes, so that `experimental.chat.messages.transform`
+        /// transfers only the changes since the last call. If disabled, each call transfers the whole history.
         plugin_message_mirror: bool = true, boolean, UserOnly;
     }
 
     /// `[tui]`: the [terminal interface](../terminal.md).
     tui: Tui {
-        /// Its colours, before another theme is chosen.
+        /// Initial colour theme.
         theme: TuiTheme = TuiTheme::Dark, ("system" | "dark" | "light"), UserOnly;
-        /// How many colours: `"auto"`: what `NO_COLOR`, `COLORTERM` and `TERM` say.
+        /// Number of colours. `"auto"`: detected from `NO_COLOR`, `COLORTERM` and `TERM`.
         colors: TuiColors = TuiColors::Auto, ("auto" | "none" | "16" | "256" | "true"), UserOnly;
-        /// The keys of the prompt: emacs' or vi's.
+        /// Key bindings of the prompt: Emacs or vi.
         editing: Editing = Editing::Emacs, ("emacs" | "vi"), UserOnly;
-        /// Take the mouse: the wheel scrolls, a click unfolds. The terminal then selects text with shift held.
+        /// Capture the mouse: the wheel scrolls, a click expands. Hold Shift to select text.
         mouse: bool = false, boolean, UserOnly;
-        /// Other keys, by the names that [terminal.md](../terminal.md#other-keys) lists: `[tui.keys]`, and in it
-        /// `session_new = "ctrl+n,<leader>n"`; `"none"` for no key.
+        /// Key bindings by action (names: [terminal.md](../terminal.md#other-keys)), such as `session_new =
+        /// "ctrl+n,<leader>n"` in `[tui.keys]`. `"none"` removes a binding.
         keys: BTreeMap<String, String> = BTreeMap::new(), KEYS, UserOnly;
     }
 }
 
 settings! {
-    /// `[plugins.NAME]`: what the user says of one plugin.
+    /// `[plugins.NAME]`: settings of one plugin.
     plugin Plugin {
-        /// `"auto"`: shares a process until it hangs or crashes that, then has one of its own. `"shared"`: shares
-        /// it whatever it does. `"own"`: a process of its own from the start.
+        /// Which process the plugin runs in. `"auto"`: a shared process, until the plugin hangs or crashes it, then its
+        /// own; `"shared"`: the shared process; `"own"`: its own process from the start.
         isolation: Isolation = Isolation::Auto, ("auto" | "shared" | "own"), OwnPlugins;
-        /// Higher runs earlier.
+        /// Plugins with a higher priority run first.
         priority: i32 = 0, (-1_000_000..=1_000_000), OwnPlugins;
-        /// `"assistant"`: the plugin's `chat.message` is called for completed assistant messages
-        /// (`message.completed`) instead of user messages.
+        /// `"assistant"`: call the plugin's `chat.message` for completed assistant messages (`message.completed`)
+        /// instead of user messages.
         #[alias = "chatMessage"]
         chat_message: ChatMessage = ChatMessage::User, ("user" | "assistant"), OwnPlugins;
-        /// Deadline of its hooks, whatever their class.
+        /// Deadline of its hooks in milliseconds, regardless of their class.
         timeout_ms: Option<u64> = None, MILLIS, OwnPlugins;
-        /// It may make UNIX sockets, and so reach every service of yours that listens on one; the service takes it
-        /// for Outrigger. It has a process of its own then.
+        /// Allow UNIX sockets, and thereby access to all user services that listen on one, which take it for Outrigger.
+        /// Gives the plugin its own process.
         unix_sockets: bool = false, boolean, Security;
-        /// It may approve what you would be asked about, in its `permission.ask` hook and over its client. Without
-        /// it you are asked all the same, with the plugin's name, and where nobody can be asked the call is
-        /// refused. It has a process of its own then. A plugin may deny without it.
+        /// Allow it to approve permission questions, in its `permission.ask` hook and through its client. Otherwise the
+        /// user is still asked, with the name of the plugin, and without a terminal the call is refused. Denying needs
+        /// no grant. Gives the plugin its own process.
         approve: bool = false, boolean, Security;
-        /// It may change the arguments of tool calls (`tool.execute.before`) and set variables of commands
-        /// (`shell.env`). Without it you are asked about each changed call whatever your rules allow, with what it
-        /// was; where nobody can be asked, also with `--auto`, the call is refused, and the variables are left out.
-        /// The calls of its own tools it changes without it. It has a process of its own then.
+        /// Allow it to change the arguments of tool calls (`tool.execute.before`) and to set variables of commands
+        /// (`shell.env`). Otherwise each changed call needs approval regardless of the rules, shown with its original
+        /// arguments; without a terminal, and with `--auto`, it is refused, and the variables are not set. Calls of its
+        /// own tools need no grant. Gives the plugin its own process.
         rewrite: bool = false, boolean, Security;
-        /// Where it speaks for a model provider (a `fetch` of its `auth.loader`, a provider of its own) or says
-        /// where one is (`baseURL`), that model calls tools by your rules. Without it you are asked about each
-        /// call, and where nobody can be asked the call is refused. It has a process of its own then.
+        /// Apply the user's rules to tool calls of a model whose requests the plugin handles (`fetch` of its
+        /// `auth.loader`, or its own provider) or redirects (`baseURL`). Otherwise each call needs approval, and
+        /// without a terminal it is refused. Gives the plugin its own process.
         model: bool = false, boolean, Security;
-        /// The tool calls of turns that it starts over its client, or joins, run by your rules. Without it you are
-        /// asked about those that it could not make itself (`bash`, files and hosts that it was not granted), and
-        /// where nobody can be asked they are refused. It has a process of its own then. See
+        /// Apply the user's rules to tool calls of turns that the plugin starts or joins through its client. Otherwise
+        /// calls that it could not make itself (`bash`, files and hosts that it was not granted) need approval, and
+        /// without a terminal they are refused. Gives the plugin its own process. See
         /// [permissions.md](../permissions.md).
         prompt: bool = false, boolean, Security;
-        /// List of its hooks that are security-critical: `["tool.execute.before"]`; points of other plugins by
-        /// their names (`"deploy/release.before"`). Where one throws, is late, crashes, is left out by its breaker
-        /// or cannot be called (the plugin failed to load, is off, disabled, shadowed or not admitted for whatever
-        /// reason, `--pure` leaves it out, it does not bring that hook, or no plugin goes by this name), what it
-        /// guards is refused with `hook.failed_closed`, and `run` says so. A name that is not a hook refuses every
-        /// tool call. It has a process of its own. The lists of several files add up. A guard that one project
-        /// brings is named by its path: a path that is there and lies in another folder is not missed, nor are
-        /// `claude:project` and `claude:local`, unless the project says it itself.
+        /// Security-critical hooks of the plugin, such as `["tool.execute.before"]`; custom points by name
+        /// (`"deploy/release.before"`). If such a hook throws, times out, crashes, is skipped by its circuit breaker or
+        /// cannot be called, what it guards is refused with `hook.failed_closed`, and `run` reports it. A hook cannot
+        /// be called if the plugin failed to load, is disabled, shadowed, not admitted, excluded by `--pure` or not
+        /// installed, or does not provide the hook. An unknown hook name refuses all tool calls. The lists of several
+        /// files are combined. Gives the plugin its own process. The guard of a project is named by its path: an
+        /// existing path in another folder, `claude:project` and `claude:local` may be absent, unless the project
+        /// itself names them.
         #[alias = "failClosed"]
         fail_closed: Vec<String> = Vec::new(), [NAME], Adds;
-        /// Not loaded. In a project's own file it counts for what the project brings and for nothing else.
+        /// Do not load the plugin. In a project's file this applies only to plugins of that project.
         disabled: bool = false, boolean, OwnPlugins;
-        /// `true` or `false`: run it or not, whatever its manifest or the profile says; of bundled plugins too.
+        /// Whether to run the plugin, regardless of its manifest and the profile. Also applies to bundled plugins.
         enabled: Option<bool> = None, boolean, Security;
-        /// Names of variables that it gets although they look like secrets (see [plugins.md](../plugins.md)). In
-        /// the environment, as for `ports`, with commas: `OUTRIGGER_PLUGINS_GUARD_ENV=A_KEY,B_KEY`.
+        /// Environment variables that the plugin sees although their names look like secrets (see
+        /// [plugins.md](../plugins.md)). In the environment, lists such as this one and `ports` are separated by
+        /// commas: `OUTRIGGER_PLUGINS_GUARD_ENV=A_KEY,B_KEY`.
         env: Vec<String> = Vec::new(), [VARIABLE], Security;
-        /// Files and folders outside of the project that it may read: absolute, or `~/...`.
+        /// Files and folders outside the project that it may read: absolute, or `~/...`.
         read: Vec<String> = Vec::new(), [NAME], Security;
-        /// Files and folders outside of the project that it may read and change: absolute, or `~/...`.
+        /// Files and folders outside the project that it may read and change: absolute, or `~/...`.
         write: Vec<String> = Vec::new(), [NAME], Security;
-        /// Programs that it may run, by name or path; without it all, with `[]` none. It has a process of its own
-        /// then.
+        /// Programs that it may run, by name or path. Unset: all; `[]`: none. Gives the plugin its own process.
         processes: Option<Vec<String>> = None, [NAME], Security;
-        /// Hosts that it may connect to; without it all public ones. It has a process of its own then. See
+        /// Hosts that it may connect to. Unset: all public hosts. Gives the plugin its own process. See
         /// [plugins.md](../plugins/sandbox.md#the-network).
         hosts: Option<Vec<String>> = None, [NAME], Security;
         /// TCP ports that it may listen on in the sandbox.
         ports: Vec<u16> = Vec::new(), [PORT], Security;
     }
     and {
-        /// Of `fail_closed`, those that the policy of the machine requires: the plugin has to bring them, whatever other
-        /// files say.
+        /// The part of `fail_closed` that the policy of the machine requires: the plugin must provide these hooks, regardless of
+        /// other files.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         required: Vec<String>,
-        /// The project's own file disables it, which counts for what the project brings and for nothing else.
+        /// The project's own file disables it, which applies only to plugins of that project.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disabled_in_project: bool,
     }

@@ -30,63 +30,65 @@ const CAPABILITY: Schema = schema!(
 );
 
 const CONNECTOR: Schema = schema!({
-    /// Address of an `outrigger bridge`, as `ws://HOST:PORT`.
+    /// URL of an `outrigger bridge`, as `ws://HOST:PORT`.
     url?: string,
-    /// Id of a plugin that executes, instead: its tool of the connector's name is called.
+    /// Id of a plugin that executes the calls instead, with its tool of the connector's name.
     plugin?: string,
-    /// Variable that holds the token.
+    /// Environment variable that contains the token.
     token_env?: string,
-    /// File that holds the token.
+    /// File that contains the token.
     token_file?: string,
-    /// Send the token in the clear to another machine.
+    /// Send the token unencrypted to another machine.
     allow_plain?: boolean,
 });
 
 const ROUTE: Schema = schema!({
     contract?: "read" | "write" | "edit" | "exec" | "bash" | "browser.read" | "browser.write",
-    /// Name of a tool; `*` at the end stands for any rest.
+    /// Name of a tool; a trailing `*` matches any text.
     tool?: string,
     /// Name of an agent.
     agent?: string,
-    /// Paths at or below it.
+    /// Path at or below which the call must be.
     path?: string,
-    /// `local`, or a connector.
+    /// `local`, or the name of a connector.
     provider: string,
 });
 
 const TOOL_LIMITS: Schema = schema!({
-    /// Longest call, in milliseconds.
+    /// Maximum duration of a call, in milliseconds.
     timeout_ms?: COUNT,
-    /// Most repetitions of a failed call.
+    /// Maximum number of retries of a failed call.
     max_retries?: (0..=4_294_967_295),
-    /// Equal calls of a step run once.
+    /// Run equal calls of a step once.
     deterministic_hooks?: boolean,
-    /// It reads below these only.
+    /// Folders that it may read.
     allowed_read_roots?: [string],
-    /// It writes below these only.
+    /// Folders that it may change.
     allowed_write_roots?: [string],
 });
 
 const MCP_SERVER: Schema = schema!({
-    /// What it may do. By default a server of yours may do what you may, and one of the project's what `tools.sandbox` says.
+    /// What the server may access. Default: for servers of the user everything that the user may, for servers of a
+    /// project what `tools.sandbox` allows.
     sandbox?: "full" | "workspace-write" | "read-only",
-    /// Name of the authorization server of a remote one, where it gives another name than the one by which it is found.
+    /// Issuer of the remote server's authorization server, if it differs from the URL by which it was discovered.
     issuer?: string,
-    /// Address of the server that what follows is for; needed with `client_credentials` and `identity_provider`.
+    /// URL of the server that the following settings apply to; required with `client_credentials` and
+    /// `identity_provider`.
     url?: string,
-    /// Address of a document about this client, which is then its id (Client ID Metadata Documents).
+    /// URL of a client metadata document, which is used as the client id (Client ID Metadata Documents).
     client_metadata_url?: string,
-    /// The client logs in itself, with `oauth.clientId` and `oauth.clientSecret` or `private_key_file`.
+    /// Log in as the client itself, with `oauth.clientId` and `oauth.clientSecret` or `private_key_file`.
     client_credentials?: boolean,
-    /// Key that signs who the client is, in PEM.
+    /// Private key that authenticates the client, in PEM.
     private_key_file?: string,
-    /// Vouches for you, so that you need not log in at the server (cross-app access).
+    /// Identity provider that authenticates the user, so that no login at the server is needed (cross-app access).
     identity_provider?: {
-        /// Where it exchanges tokens.
+        /// URL of its token exchange.
         token_endpoint: string,
-        /// The client there.
+        /// Client id at the identity provider.
         client_id?: string,
-        /// File that holds your ID token.
+        /// File that contains the user's ID token.
         id_token_file: string,
     },
 });
@@ -95,13 +97,13 @@ const MCP_SERVER: Schema = schema!({
 pub const SECTIONS: Schema = schema!({
     /// Bridges and connectors by name.
     connectors?: {CONNECTOR},
-    /// Which contract is executed where; the first that fits counts.
+    /// Which provider executes which calls; the first match applies.
     routes?: [ROUTE],
-    /// What agents are granted, by name; those that are not named are granted everything.
+    /// Capabilities of agents, by name. Agents without an entry have all of them.
     capabilities?: {[CAPABILITY]},
-    /// Less than what a tool declares, by its name.
+    /// Stricter limits than a tool declares, by tool name.
     tool_limits?: {TOOL_LIMITS},
-    /// How MCP servers run, by name.
+    /// Execution settings of MCP servers, by name.
     mcp?: {MCP_SERVER},
 });
 

@@ -1,9 +1,9 @@
 //! A forged file to import: its content is kept, its claims have no effect.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 
 use outrigger_import::{Accepted, Program, accept};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
 use outrigger_protocol::origin::Origin;
 use serde_json::{Value, json};

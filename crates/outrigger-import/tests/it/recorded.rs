@@ -1,12 +1,12 @@
 //! Files that the real programs stored.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use outrigger_export::{Page, html, markdown, opencode, select};
 use outrigger_import::{Outcome, Program, Source, accept, outlook, write};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::log::LogRecord;

@@ -1,11 +1,11 @@
 //! Plugins that hang, exit or spin, and processes that are not plugin processes.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use outrigger_js::{JsError, JsRuntime, RuntimeKind};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::rpc::EventBatch;
 use serde_json::json;
 

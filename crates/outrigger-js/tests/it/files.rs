@@ -1,10 +1,10 @@
 //! Payloads by file: both directions, and the remaining files after any outcome (A10).
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_js::{ExchangeRoot, HookCall, JsError, JsProcess, Sent, Transfer, Way};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::rpc::{HandlerRef, HookResult};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};

@@ -57,8 +57,7 @@ impl Pages {
         let field = field.into_iter();
         if let Some(dialog) = &it.dialog {
             let expected = it.expect.iter().map(|it| json!(it).to_string());
-            let dialog = (dialog.kind.as_str(), dialog.message.as_str());
-            let unmet: Vec<Unmet> = verdict::unmet_behind(dialog, expected)
+            let unmet: Vec<Unmet> = verdict::unmet_behind(&dialog.kind, &dialog.message, expected)
                 .chain(field)
                 .collect();
             let status = if unmet.is_empty() {

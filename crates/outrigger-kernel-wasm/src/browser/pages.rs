@@ -143,7 +143,8 @@ impl Pages {
         tab: &str,
         reference: Option<&str>,
         full: bool,
-        (number_of_page, budget): (Option<usize>, Option<usize>),
+        number_of_page: Option<usize>,
+        budget: Option<usize>,
     ) -> Answer {
         let view = self.view(tab)?;
         let before = view.shown.replace(view.now.clone());

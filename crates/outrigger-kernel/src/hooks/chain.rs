@@ -285,10 +285,10 @@ impl Chain {
                     let changes = patch.items.into_iter().next().unwrap_or_default();
                     self.fold(alloc::vec![changes], history, rights, &mut run);
                 }
-                Err(failure) => self.fail(failure, (fail_closed, may_block), &mut run),
+                Err(failure) => self.fail(failure, fail_closed, may_block, &mut run),
             },
             HookOutcome::Block(block) => self.refuse(block, may_block, &mut run),
-            HookOutcome::Failed(failure) => self.fail(failure, (fail_closed, may_block), &mut run),
+            HookOutcome::Failed(failure) => self.fail(failure, fail_closed, may_block, &mut run),
         }
         self.runs.push(run);
     }
@@ -313,7 +313,8 @@ impl Chain {
     fn fail(
         &mut self,
         failure: HookFailure,
-        (fail_closed, may_block): (bool, bool),
+        fail_closed: bool,
+        may_block: bool,
         run: &mut HandlerRun,
     ) {
         run.outcome = failure.kind();

@@ -85,7 +85,7 @@ impl Turn {
                 effect,
                 input,
                 provenance,
-            } => self.tool_started(at, effect, (input, provenance), out),
+            } => self.tool_started(at, effect, input, provenance, out),
             Input::ToolProgress {
                 effect,
                 title,

@@ -41,7 +41,7 @@ impl Turn {
                 tool,
                 raw,
                 metadata,
-            } => self.tool_called(at, &call_id, &tool, (&raw, metadata), out),
+            } => self.tool_called(at, &call_id, &tool, &raw, metadata, out),
             ModelSignal::Finished { reason, usage } => {
                 self.open.remove(&effect);
                 self.finished = Some((reason, usage));

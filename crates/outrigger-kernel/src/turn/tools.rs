@@ -79,7 +79,8 @@ impl Turn {
         at: Millis,
         given: &str,
         tool: &str,
-        (raw, metadata): (&str, Option<Value>),
+        raw: &str,
+        metadata: Option<Value>,
         out: &mut Vec<Effect>,
     ) {
         if !self.writing.iter().any(|call| call.given == given) {
@@ -146,7 +147,8 @@ impl Turn {
         &mut self,
         at: Millis,
         effect: EffectId,
-        (input, provenance): (Value, Provenance),
+        input: Value,
+        provenance: Provenance,
         out: &mut Vec<Effect>,
     ) {
         let Some(mut part) = self.part_of_call(effect).cloned() else {

@@ -1,9 +1,9 @@
 //! The cost of a bad server: one bounded wait, and nothing indefinite.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::time::{Duration, Instant};
 
 use crate::support::*;
+use outrigger_protocol::diagnose::Diagnose;
 
 fn short_limits() -> Project {
     let mut project = Project::new();

@@ -1,6 +1,6 @@
-use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::json;
 
 use crate::support::*;

@@ -299,7 +299,7 @@ impl Bearer {
     /// Finds the server's login endpoints.
     pub(crate) async fn discover(&self, challenge: &Challenge) -> Result<Endpoints, String> {
         let issuer = self.config.settings.issuer.as_deref();
-        discover((&self.url, &self.way), issuer, challenge).await
+        discover(&self.url, &self.way, issuer, challenge).await
     }
 
     /// Returns our identity at a token endpoint, and its proof.

@@ -80,7 +80,8 @@ pub(crate) struct LoginWay {
 /// # Errors
 /// The reason, as the end of a sentence.
 pub(crate) async fn discover(
-    (url, way): (&Url, &Way),
+    url: &Url,
+    way: &Way,
     accepted_issuer: Option<&str>,
     challenge: &Challenge,
 ) -> Result<Endpoints, String> {
@@ -327,7 +328,7 @@ impl LoginWay {
     /// Creates a client for an endpoint named by a server. For a remote server it connects only to public addresses, whatever a name
     /// resolves to; a proxy of the user resolves names itself.
     fn client(&self, url: &Url, redirects: Redirects) -> Result<Client, reqwest::Error> {
-        client((url.as_str(), &self.way), redirects, !self.near.0)
+        client(url.as_str(), &self.way, redirects, !self.near.0)
     }
 }
 
@@ -463,7 +464,8 @@ pub(crate) async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, Str
 
 /// Sends a form or a document; returns the status and the JSON of the response.
 pub(crate) async fn post(
-    (url, way): (&Url, &LoginWay),
+    url: &Url,
+    way: &LoginWay,
     content_type: &str,
     authorization: Option<String>,
     text: String,

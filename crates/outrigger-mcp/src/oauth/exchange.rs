@@ -46,8 +46,7 @@ pub(crate) async fn register(
     if let Some(scope) = &config.scope {
         about["scope"] = scope.as_str().into();
     }
-    let (status, answer) =
-        post((endpoint, way), "application/json", None, about.to_string()).await?;
+    let (status, answer) = post(endpoint, way, "application/json", None, about.to_string()).await?;
     let id = answer["client_id"].as_str().filter(|id| !id.is_empty());
     let Some(id) = id.filter(|_| status.is_success()) else {
         return Err(format!(
@@ -113,7 +112,8 @@ pub(crate) async fn tokens(
         _ => form.push(("client_id", &client.client_id)),
     }
     let (status, answer) = post(
-        (&endpoints.token, &endpoints.way),
+        &endpoints.token,
+        &endpoints.way,
         FORM,
         authorization,
         self::form(&form),

@@ -71,7 +71,8 @@ async fn vouched(
         fields.push(("scope", scope));
     }
     let (status, answer) = post(
-        (&endpoint, &endpoints.way.of_the_users()),
+        &endpoint,
+        &endpoints.way.of_the_users(),
         exchange::FORM,
         None,
         exchange::form(&fields),

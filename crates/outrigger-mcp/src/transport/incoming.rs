@@ -28,13 +28,13 @@ pub(crate) fn take(
         Incoming::Request { id, method, params } => match at_once(pending, &id, &method) {
             Some(answer) => send(answer),
             None => {
-                let answer = later(pending, during, (id, &method, params));
+                let answer = later(pending, during, id, &method, params);
                 tokio::spawn(async move { send(answer.await) });
             }
         },
         Incoming::Notice { method, params } => {
             let hide = |text| remote.hide(text);
-            notice(pending, &remote.server, (&method, &params), hide);
+            notice(pending, &remote.server, &method, &params, hide);
         }
     }
 }
@@ -43,7 +43,8 @@ pub(crate) fn take(
 pub(crate) fn notice(
     pending: &Pending,
     server: &str,
-    (method, params): (&str, &Value),
+    method: &str,
+    params: &Value,
     hide: impl FnOnce(String) -> String,
 ) -> bool {
     if let Some(id) = wire::progress_of(method, params) {
@@ -89,7 +90,9 @@ pub(crate) fn at_once(pending: &Pending, id: &Value, method: &str) -> Option<Str
 pub(crate) fn later(
     pending: &Pending,
     during: Option<Id>,
-    (id, method, params): (Value, &str, Value),
+    id: Value,
+    method: &str,
+    params: Value,
 ) -> impl Future<Output = String> + Send + 'static {
     let kind = Kind::of(method).unwrap_or(Kind::Sampling);
     let waiting = pending

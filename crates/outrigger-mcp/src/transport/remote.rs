@@ -57,11 +57,10 @@ impl Remote {
             server: server.to_owned(),
             reason: refused.to_string(),
         })?;
-        let client =
-            client((url, way), Redirects::None, false).map_err(|error| McpError::Http {
-                server: server.to_owned(),
-                reason: error.to_string(),
-            })?;
+        let client = client(url, way, Redirects::None, false).map_err(|error| McpError::Http {
+            server: server.to_owned(),
+            reason: error.to_string(),
+        })?;
         Ok(Self {
             server: server.to_owned(),
             client,
@@ -270,7 +269,8 @@ impl Redirects {
 
 /// Creates a client for a URL; `is_public`: it does not connect to this machine or its network.
 pub(crate) fn client(
-    (url, way): (&str, &Way),
+    url: &str,
+    way: &Way,
     redirects: Redirects,
     is_public: bool,
 ) -> Result<Client, reqwest::Error> {

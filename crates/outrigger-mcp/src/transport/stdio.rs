@@ -399,7 +399,7 @@ fn take(message: Incoming, shared: &Shared, outgoing: &mpsc::WeakSender<String>)
             match incoming::at_once(&shared.pending, &id, &method) {
                 Some(answer) => send(outgoing, answer),
                 None => {
-                    let answer = incoming::later(&shared.pending, None, (id, &method, params));
+                    let answer = incoming::later(&shared.pending, None, id, &method, params);
                     let queue = outgoing.clone();
                     tokio::spawn(async move { send(&queue, answer.await) });
                 }
@@ -408,7 +408,7 @@ fn take(message: Incoming, shared: &Shared, outgoing: &mpsc::WeakSender<String>)
         }
         Incoming::Notice { method, params } => {
             let hide = |text| shared.secrets.hide(text);
-            incoming::notice(&shared.pending, &shared.server, (&method, &params), hide)
+            incoming::notice(&shared.pending, &shared.server, &method, &params, hide)
         }
     }
 }

@@ -3,13 +3,13 @@
 //! A separate thread does this. Nothing waits for it, neither a turn, nor a start, nor the end of the program (a name lookup
 //! cannot be cancelled, and would block a runtime). It leaves a complete new file or the old one.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use outrigger_files::Readers;
 use outrigger_files::sync::lock;
+use outrigger_protocol::diagnose::Diagnose;
 use reqwest::Url;
 
 use super::{Catalog, Table};

@@ -170,7 +170,8 @@ pub(crate) struct Access {
 impl Access {
     /// A key takes precedence over everything else. A built-in login has its own service, which is not a cloud.
     pub(crate) fn of(
-        (cloud, login): (Option<Cloud>, Option<&Arc<LoginTokens>>),
+        cloud: Option<Cloud>,
+        login: Option<&Arc<LoginTokens>>,
         options: &Object,
         env: &BTreeMap<String, String>,
         has_key: bool,

@@ -12,7 +12,8 @@ use crate::transport::token_endpoint::encoded;
 /// # Errors
 /// What is missing, and where to configure it.
 pub(crate) fn url(
-    (cloud, adapter): (Cloud, Adapter),
+    cloud: Cloud,
+    adapter: Adapter,
     settings: &Settings,
     model: &ModelInfo,
     base: Option<&str>,
@@ -291,7 +292,7 @@ mod tests {
             let mut model = ModelInfo::default();
             model.api.npm = npm.into();
             model.api.id = id.into();
-            let got = url((cloud, adapter), &settings, &model, None);
+            let got = url(cloud, adapter, &settings, &model, None);
             assert_eq!(got.map_or_else(|e| e, |u| u.unwrap()), want);
         }
         let all = settings(

@@ -31,7 +31,8 @@ impl LoginTokens {
         provider: &str,
         stored: Option<&Stored>,
         overlay: &Overlay,
-        (credentials, servers): (&Credentials, &LoginServers),
+        credentials: &Credentials,
+        servers: &LoginServers,
     ) -> Option<Arc<Self>> {
         let service = Service::of(provider)?;
         let is_plugins = overlay.speaker.is_some()

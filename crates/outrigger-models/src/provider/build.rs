@@ -81,15 +81,14 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         api: &api,
     };
     let login = sources.login.as_ref().filter(|_| key.is_none());
-    let models = models(&defaults, &entry, (overlay, login), known.as_deref());
-    let keys = (key.as_ref(), sources);
-    let (headers, secrets) = headers_and_secrets(&options, keys, models.values());
+    let models = models(&defaults, &entry, overlay, login, known.as_deref());
+    let (headers, secrets) = headers_and_secrets(&options, key.as_ref(), sources, models.values());
     Ok(Some(Provider {
         id: id.to_owned(),
         name: description.name(),
         source: source(sources, &options, key.as_ref()),
         own: own.map(|own| !own.env.is_empty()),
-        access: Access::of((cloud, login), &options, sources.env, key.is_some()),
+        access: Access::of(cloud, login, &options, sources.env, key.is_some()),
         login: login.cloned(),
         fetch: overlay.fetch.clone(),
         proxied,
@@ -219,7 +218,8 @@ impl Description<'_> {
 fn models(
     defaults: &model::Defaults<'_>,
     entry: &Entry<'_>,
-    (overlay, login): (&Overlay, Option<&Arc<LoginTokens>>),
+    overlay: &Overlay,
+    login: Option<&Arc<LoginTokens>>,
     known: Option<&CatalogProvider>,
 ) -> BTreeMap<String, ModelInfo> {
     let mut base = match &overlay.models {
@@ -311,7 +311,8 @@ fn find_key(options: &Object, sources: &Sources<'_>, names: &[String]) -> Option
 
 fn headers_and_secrets<'a>(
     options: &Object,
-    (key, sources): (Option<&Key>, &Sources<'_>),
+    key: Option<&Key>,
+    sources: &Sources<'_>,
     models: impl Iterator<Item = &'a ModelInfo>,
 ) -> (Vec<(String, String)>, Secrets) {
     let headers = string_pairs(options.get("headers").and_then(Value::as_object));

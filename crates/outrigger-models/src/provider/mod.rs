@@ -216,7 +216,7 @@ impl Provider {
         }
         let base = self.options.get("baseURL").and_then(Value::as_str);
         if let Some(cloud) = self.cloud(model) {
-            let url = cloud::url((cloud, adapter), &self.access.settings, model, base);
+            let url = cloud::url(cloud, adapter, &self.access.settings, model, base);
             if let Some(url) = url.map_err(|message| self.wrong(message))? {
                 return Ok(url);
             }

@@ -2,7 +2,6 @@
 //!
 //! Nothing is spawned. Polling drives the stream, so dropping it drops the connection, which cancels the request.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::HeaderMap;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::model::StreamEvent;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 

@@ -1,9 +1,9 @@
 //! Recording and replay.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::Path;
 
 use outrigger_models::{Models, ModelsOptions, StreamOptions};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::model::{ChatMessage, Content, ModelRequest};
 use serde_json::json;
 

@@ -1,11 +1,11 @@
 //! The published catalog: when it is fetched, and how the copy is used.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use outrigger_models::{CatalogOptions, Models, ModelsOptions, models_url};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::message::ModelRef;
 use serde_json::json;
 use tempfile::TempDir;

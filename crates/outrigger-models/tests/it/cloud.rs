@@ -1,11 +1,11 @@
 //! Models in clouds, against local imitations: requests, credentials, answers.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outrigger_models::{Credentials, LoginServers, Models, ModelsOptions};
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::{Value, json};
 
 use crate::server::{Reply, Server, chunks, serve, sse, status};

@@ -1,12 +1,12 @@
 //! Built-in logins against a server that plays the login servers and the services behind them.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outrigger_models::{Credentials, LoginServers, Models, ModelsOptions, login_methods};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::message::ModelRef;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! Requests, answers, failures.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use outrigger_models::Deadlines;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::model::ModelParams;
 use serde_json::json;
 

@@ -261,8 +261,8 @@ async fn relay(client: TcpStream, there: TcpStream, known: &ClientState, limit: 
     let seen = AtomicU64::new(0);
     let both = async {
         tokio::join!(
-            pump(from_client, to_there, (&seen, &known.sent), limit),
-            pump(from_there, to_client, (&seen, &known.received), None),
+            pump(from_client, to_there, &seen, &known.sent, limit),
+            pump(from_there, to_client, &seen, &known.received, None),
         )
     };
     tokio::select! {
@@ -274,7 +274,8 @@ async fn relay(client: TcpStream, there: TcpStream, known: &ClientState, limit: 
 async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    (seen, count): (&AtomicU64, &AtomicU64),
+    seen: &AtomicU64,
+    count: &AtomicU64,
     limit: Option<u64>,
 ) {
     let mut left = limit.unwrap_or(u64::MAX);

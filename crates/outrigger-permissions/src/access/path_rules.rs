@@ -40,17 +40,17 @@ impl PathRules {
     /// Decides about a file: by its name, by its resolved path, and, outside the project, by its folder if a rule denies that.
     /// Reads the disk.
     pub fn decide(&self, operation: Operation, path: &Path) -> Verdict {
-        self.decide_led(operation, path, follow(path).ok().as_deref())
+        self.decide_resolved(operation, path, follow(path).ok().as_deref())
     }
 
     /// Decides about a file by its name alone; the path must be free of links, and must be opened without following any.
     pub fn decide_unlinked(&self, operation: Operation, path: &Path) -> Verdict {
-        self.decide_led(operation, path, Some(path))
+        self.decide_resolved(operation, path, Some(path))
     }
 
     /// Decides about a path that resolves to `real`; `None` if it cannot be resolved.
-    fn decide_led(&self, operation: Operation, path: &Path, real: Option<&Path>) -> Verdict {
-        let verdict = self.of_name_led(operation.permission(), path, real);
+    fn decide_resolved(&self, operation: Operation, path: &Path, real: Option<&Path>) -> Verdict {
+        let verdict = self.verdict_for_name(operation.permission(), path, real);
         if operation == Operation::Read && self.is_ours_alone(real.unwrap_or(path)) {
             return verdict.stricter(Verdict {
                 action: Action::Deny,
@@ -61,7 +61,7 @@ impl PathRules {
                 }),
             });
         }
-        let outside = real.and_then(|real| self.outside_led(real));
+        let outside = real.and_then(|real| self.outside_rule(real));
         match outside.filter(|it| it.action == Action::Deny) {
             Some(rule) => verdict.stricter(Verdict {
                 action: Action::Deny,
@@ -71,10 +71,10 @@ impl PathRules {
         }
     }
 
-    /// The same, where another name of a denied file is that file. Walks the project now and then: blocking.
+    /// Like [`Self::decide`], but another name of a denied file is that file. Walks the project from time to time: blocking.
     ///
     /// # Errors
-    /// Where denied files cannot be distinguished from others, [`SandboxError::TooMany`] above all.
+    /// Denied files cannot be distinguished from others, for example [`SandboxError::TooMany`].
     pub fn decide_by_file(
         &self,
         operation: Operation,
@@ -99,10 +99,10 @@ impl PathRules {
     }
 
     pub(super) fn of_name(&self, permission: &str, path: &Path) -> Verdict {
-        self.of_name_led(permission, path, follow(path).ok().as_deref())
+        self.verdict_for_name(permission, path, follow(path).ok().as_deref())
     }
 
-    fn of_name_led(&self, permission: &str, path: &Path, real: Option<&Path>) -> Verdict {
+    fn verdict_for_name(&self, permission: &str, path: &Path, real: Option<&Path>) -> Verdict {
         let written = resolve(Path::new("/"), path);
         let named = self.of_names(permission, &self.access.names(&written));
         match real {
@@ -155,10 +155,10 @@ impl PathRules {
 
     /// Returns the rule that applies to a file outside the project: one about its folder, or one that names it.
     pub(super) fn outside(&self, path: &Path) -> Option<Rule> {
-        self.outside_led(&follow(path).ok()?)
+        self.outside_rule(&follow(path).ok()?)
     }
 
-    fn outside_led(&self, real: &Path) -> Option<Rule> {
+    fn outside_rule(&self, real: &Path) -> Option<Rule> {
         if self.is_inside(real) {
             return None;
         }

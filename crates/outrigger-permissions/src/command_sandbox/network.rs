@@ -24,20 +24,21 @@ const HINT: &str = "in your own outrigger.toml, [tools] hosts = [..., \"HOST\"] 
 pub fn spawner(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
     let hosts = config.settings.tools.hosts.as_ref();
     let hosts = hosts.map(|hosts| parsed("tools.hosts", hosts));
-    within(spawner, config, store, ("shell commands", hosts))
+    within(spawner, config, store, "shell commands", hosts)
 }
 
 /// Returns the spawner of plugin installers: they reach what the machine policy does not forbid.
 #[must_use]
 pub fn installers(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
-    within(spawner, config, store, ("installing plugins", None))
+    within(spawner, config, store, "installing plugins", None)
 }
 
 fn within(
     spawner: &Spawner,
     config: &Loaded,
     store: &Store,
-    (name, hosts): (&str, Option<Hosts>),
+    name: &str,
+    hosts: Option<Hosts>,
 ) -> Spawner {
     let settings = &config.settings;
     let forbidden = Hosts::forbidden(&settings.forbid.hosts);

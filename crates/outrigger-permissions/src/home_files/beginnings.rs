@@ -8,8 +8,7 @@ use std::sync::Arc;
 use outrigger_sandbox::absent::{ClearFn, FolderEntry, SUFFIX};
 use outrigger_workspace::Folders;
 
-use super::lists::STARTUP;
-use super::places;
+use super::{places, startup_entries};
 
 /// All names in a folder that begin in one way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl Beginning {
 
 /// Returns those of the start-up files.
 pub fn of_startup(folders: &Folders) -> impl Iterator<Item = Beginning> {
-    let patterns = STARTUP.iter().filter(|it| it.ends_with('*'));
+    let patterns = startup_entries().filter(|it| it.ends_with('*'));
     let all = patterns.flat_map(|entry| places(folders, entry));
     all.filter_map(|path| Beginning::of(&path))
 }

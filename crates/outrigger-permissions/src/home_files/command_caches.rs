@@ -1,6 +1,5 @@
-//! Caches that commands change, and the cache folder of commands (`XDG_CACHE_HOME`): one of their own, next to our cache folder, with
-//! links to those folders of the user's that the lists here name. What a command keeps there under another name, the user's programs
-//! do not read. Entries are as in the [other lists](super::lists).
+//! The cache folder of commands (`XDG_CACHE_HOME`): one of their own, next to our cache folder, with links to the user's folders that
+//! [the table](super::cache_table) lets them see. The user's programs do not read what a command keeps there under another name.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,95 +10,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_workspace::Folders;
 
-/// Existing paths outside the project that commands may change: what builds fetch and store, not the settings, credentials and
-/// programs next to them. Of `.cache` these alone: much else there is run, sourced or unpickled by the user's programs. What else a
-/// command keeps there is in a folder of its own.
-pub const CACHES: &[&str] = &[
-    ".cache/outrigger-commands",
-    ".cache/ccache",
-    ".cache/sccache",
-    ".cache/go-build",
-    ".cache/zig",
-    ".cache/pip",
-    ".cache/pdm",
-    ".cache/pypoetry/cache",
-    ".cache/pypoetry/artifacts",
-    ".cache/node-gyp",
-    ".cache/pnpm",
-    ".cache/yarn",
-    ".cache/cabal",
-    ".cache/composer",
-    ".cache/coursier",
-    ".cache/dune",
-    ".cache/rebar3",
-    ".cache/vcpkg",
-    ".cache/org.swift.swiftpm",
-    ".cargo/registry",
-    ".cargo/git",
-    ".cargo/.package-cache",
-    ".cargo/.package-cache-mutate",
-    ".cargo/.global-cache",
-    ".npm/_cacache",
-    ".npm/_logs",
-    ".npm/_prebuilds",
-    ".local/share/pnpm/store",
-    ".pnpm-store",
-    ".yarn/berry/cache",
-    ".yarn/berry/metadata",
-    "go/pkg",
-    ".gradle/caches",
-    ".gradle/daemon",
-    ".gradle/notifications",
-    ".m2/repository",
-    ".ivy2/cache",
-    ".sbt/boot",
-    ".nuget/packages",
-    ".composer/cache",
-    ".cabal/packages",
-    ".hex/packages",
-    ".ccache",
-    ".conan2/p",
-    ".julia/compiled",
-    ".terraform.d/plugin-cache",
-];
-
-/// Folders of `.cache` that commands use as they find them and do not change: programs and data that were fetched for the user.
-const READ_CACHES: &[&str] = &[
-    ".cache/bazelisk",
-    ".cache/Cypress",
-    ".cache/electron",
-    ".cache/hermit",
-    ".cache/huggingface",
-    ".cache/mise",
-    ".cache/ms-playwright",
-    ".cache/node",
-    ".cache/opencode",
-    ".cache/pipx",
-    ".cache/pre-commit",
-    ".cache/prisma",
-    ".cache/puppeteer",
-    ".cache/rattler",
-    ".cache/selenium",
-    ".cache/torch",
-    ".cache/torch_extensions",
-    ".cache/tree-sitter",
-    ".cache/virtualenv",
-];
-
-/// Caches at a path given by a variable.
-pub(super) const CACHES_BY_VARIABLE: &[(&str, &str)] = &[
-    ("CARGO_HOME", "registry"),
-    ("CARGO_HOME", "git"),
-    ("CARGO_HOME", ".package-cache"),
-    ("CARGO_HOME", ".package-cache-mutate"),
-    ("CARGO_TARGET_DIR", ""),
-    ("GOCACHE", ""),
-    ("GOMODCACHE", ""),
-    ("PIP_CACHE_DIR", ""),
-    ("npm_config_cache", "_cacache"),
-    ("CCACHE_DIR", ""),
-    ("SCCACHE_DIR", ""),
-];
+use super::cache_table::seen_by_commands;
 
 /// Its name in the user's cache folder.
 const NAME: &str = "outrigger-commands";
@@ -143,7 +54,7 @@ pub fn prepare(folders: &Folders, more: &[PathBuf]) -> io::Result<PathBuf> {
 
 /// Returns the names in the user's cache folder that commands see.
 fn linked<'a>(users: &Path, more: &'a [PathBuf]) -> BTreeSet<&'a OsStr> {
-    let listed = CACHES.iter().chain(READ_CACHES);
+    let listed = seen_by_commands();
     let listed = listed.filter_map(|it| it.strip_prefix(".cache/").map(Path::new));
     let more = more.iter().filter_map(|it| it.strip_prefix(users).ok());
     let names = listed.chain(more).filter_map(|it| it.iter().next());

@@ -1,10 +1,11 @@
-//! The list of secrets, and of files that run at the next login or start of an agent. docs/sandbox.md shows it.
+//! The list of secrets, and of files that run at the next login or start of an agent. docs/sandbox.md shows it. Caches are in
+//! [another table](super::cache_table).
 //!
 //! An entry is relative to the home folder. If it begins with `.config/`, `.local/share/` or `.cache/` it also means the XDG
 //! folder of that kind; `*` at the end of a name matches any rest.
 
 /// Secrets: they appear empty to commands unless `tools.secrets` names them.
-pub const SECRETS: &[&str] = &[
+pub(super) const SECRETS: &[&str] = &[
     // Keys and passwords.
     ".ssh",
     ".gnupg",
@@ -246,7 +247,7 @@ pub(super) const SECRETS_BY_VARIABLE: &[(&str, &str)] = &[
 
 /// Files that run, or determine what runs, when the user logs in, opens a terminal or an editor, commits, or starts an agent.
 /// Commands never change them, even if the home folder is the project.
-pub const STARTUP: &[&str] = &[
+pub(super) const STARTUP: &[&str] = &[
     // Shells.
     ".bashrc",
     ".bash_profile",
@@ -402,47 +403,4 @@ pub const STARTUP: &[&str] = &[
     // Keys again, if `tools.secrets` shows them.
     ".ssh",
     ".gnupg",
-    // Caches whose files are executed later.
-    ".cache/opencode",
-    ".cache/outrigger",
-    ".cache/pre-commit",
-    ".cache/uv",
-    ".cache/deno",
-    ".cache/bun",
-    ".cache/.bun",
-    ".bun/install/cache",
-    ".cache/pipx",
-    ".cache/bazelisk",
-    ".cache/node/corepack",
-    ".cache/gitstatus",
-    ".cache/p10k-*",
-    ".cache/oh-my-zsh",
-    ".cache/zsh",
-    ".cache/antidote",
-    ".cache/antigen",
-    ".cache/fish",
-    ".cache/nvim",
-    ".cache/vim",
-    ".cache/starship",
-    ".cache/direnv",
-    ".cache/wal",
-    ".cache/JetBrains",
-    ".cache/claude*",
-    ".cache/codex*",
-    ".cache/ms-playwright",
-    ".cache/hermit",
-    ".cache/huggingface/modules",
-    ".cache/mise",
-    ".cache/prisma",
-    ".cache/puppeteer",
-    ".cache/pypoetry/virtualenvs",
-    ".cache/rattler",
-    ".cache/selenium",
-    ".cache/torch",
-    ".cache/torch_extensions",
-    ".cache/tree-sitter",
-    ".cache/virtualenv",
-    ".cache/zcompdump*",
-    ".cache/Cypress",
-    ".cache/electron",
 ];

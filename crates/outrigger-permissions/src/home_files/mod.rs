@@ -1,6 +1,7 @@
 //! The home folder in the sandbox of commands: the files that the [lists] mean, for this user and environment.
 
 mod beginnings;
+mod cache_table;
 pub mod command_caches;
 mod lists;
 mod settings;
@@ -12,12 +13,9 @@ use outrigger_sandbox::path_masks::Covers;
 use outrigger_workspace::Folders;
 
 pub use beginnings::{Beginning, keep_free, of_startup};
-pub use command_caches::CACHES;
-pub use lists::{SECRETS, STARTUP};
 pub use settings::settings_folders;
 
-use command_caches::CACHES_BY_VARIABLE;
-use lists::SECRETS_BY_VARIABLE;
+use lists::{SECRETS, SECRETS_BY_VARIABLE, STARTUP};
 
 /// A user's files and folders from the lists. Created once for an agent.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +32,7 @@ impl HomeFiles {
     /// Returns the existing ones, without the secrets that the user shows to commands. Reads the disk.
     pub fn of(folders: &Folders, shown: &[String]) -> Self {
         let shown: Vec<&Path> = shown.iter().map(Path::new).collect();
-        let mut secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
+        let mut secrets = all(folders, SECRETS.iter().copied(), SECRETS_BY_VARIABLE);
         secrets.extend(settings::with_keys(folders));
         secrets.retain(|it| it.exists() && !shown.iter().any(|shown| it.starts_with(shown)));
         Self {
@@ -47,7 +45,11 @@ impl HomeFiles {
 
 /// Returns existing caches, which commands can change. Reads the disk.
 pub fn caches(folders: &Folders) -> Vec<PathBuf> {
-    let mut caches = all(folders, CACHES, CACHES_BY_VARIABLE);
+    let mut caches = all(
+        folders,
+        cache_table::changed_by_commands(),
+        cache_table::BY_VARIABLE,
+    );
     let inner = folders.cache.parent().unwrap_or(&folders.home);
     caches.retain(|it| it.exists() && is_a_cache(it, &folders.home) && is_a_cache(it, inner));
     caches
@@ -103,7 +105,7 @@ fn is_held_by(project: [&Path; 2], path: &Path) -> bool {
 
 /// Returns the start-up files, existing or not; of names with `*` ([`of_startup`]) the existing ones.
 pub fn startup(folders: &Folders) -> Vec<PathBuf> {
-    all(folders, STARTUP, &[])
+    all(folders, startup_entries(), &[])
 }
 
 /// Warns of grants without effect.
@@ -120,7 +122,7 @@ pub fn check(folders: &Folders, shown: &[String]) {
 
 /// Returns secrets that a user shows and that are not on the list.
 fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
-    let mut secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
+    let mut secrets = all(folders, SECRETS.iter().copied(), SECRETS_BY_VARIABLE);
     secrets.extend(settings::with_keys(folders));
     let known = |it: &&String| secrets.iter().any(|secret| secret.starts_with(it));
     let unknown = shown.iter().filter(|it| !known(it));
@@ -133,7 +135,16 @@ fn is_a_cache(path: &Path, inner: &Path) -> bool {
     path.parent().is_some() && !inner.starts_with(path)
 }
 
-fn all(folders: &Folders, entries: &[&str], variables: &'static [(&str, &str)]) -> Vec<PathBuf> {
+/// Returns the entries of start-up files, caches whose files are executed later among them.
+fn startup_entries() -> impl Iterator<Item = &'static str> {
+    STARTUP.iter().copied().chain(cache_table::of_programs())
+}
+
+fn all(
+    folders: &Folders,
+    entries: impl Iterator<Item = &'static str>,
+    variables: &'static [(&str, &str)],
+) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in entries {
         for path in places(folders, entry) {
@@ -295,7 +306,9 @@ mod tests {
             Path::new("/home/me/.cache/x"),
             Path::new("/home/me/.cache")
         ));
-        for list in [SECRETS, STARTUP, CACHES] {
+        let startup: Vec<&str> = startup_entries().collect();
+        let caches: Vec<&str> = cache_table::CACHES.iter().map(|cache| cache.path).collect();
+        for list in [SECRETS, &startup, &caches] {
             let unique: BTreeSet<_> = list.iter().collect();
             assert_eq!(unique.len(), list.len());
             assert!(

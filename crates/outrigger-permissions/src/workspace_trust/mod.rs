@@ -74,11 +74,11 @@ impl WorkspaceTrust {
         })))
     }
 
-    /// Something is about to run that may write to the project. Blocking, the first time.
+    /// Records the settings before a process starts that may write to the project. Blocking, the first time.
     ///
     /// # Errors
-    /// The settings cannot be noted. It must not run then: what it changed would count.
-    pub fn runs(&self) -> Result<(), SandboxError> {
+    /// The settings cannot be recorded. The process must not start then: its changes would take effect.
+    pub fn before_process(&self) -> Result<(), SandboxError> {
         let mut own = lock(&self.own);
         if own.is_none() {
             let path = self.notes.folder.clone();
@@ -88,13 +88,13 @@ impl WorkspaceTrust {
         Ok(())
     }
 
-    /// The same, beside the caller's thread.
+    /// Like [`Self::before_process`], on another thread.
     ///
     /// # Errors
     /// As for [`WorkspaceTrust::runs`].
     pub async fn will_run(self: &Arc<Self>) -> Result<(), SandboxError> {
         let settled = Arc::clone(self);
-        let noted = tokio::task::spawn_blocking(move || settled.runs()).await;
+        let noted = tokio::task::spawn_blocking(move || settled.before_process()).await;
         noted.map_err(|_| SandboxError::Stopped)?
     }
 

@@ -1,7 +1,7 @@
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 
 use outrigger_config::LoadOptions;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_workspace::Folders;
 
 use super::notes::SWITCHES;
@@ -62,14 +62,14 @@ async fn begun(boot: &Start) -> Result<Arc<WorkspaceTrust>, TrustError> {
 #[tokio::test]
 async fn they_are_read_once_however_much_runs() {
     let (_dir, boot, settled) = project().await;
-    settled.runs().unwrap();
+    settled.before_process().unwrap();
     let notes = settled.notes.all().unwrap();
     assert_eq!(notes.len(), 1, "{notes:?}");
     // Whatever looks at the notes makes their folder, and whatever reads the configuration fails.
     fs::remove_dir_all(&settled.notes.folder).unwrap();
     fs::write(boot.directory.join("opencode.json"), "{").unwrap();
     for _ in 0..3 {
-        settled.runs().unwrap();
+        settled.before_process().unwrap();
     }
     assert!(!settled.notes.folder.exists());
 }
@@ -104,7 +104,7 @@ async fn what_was_written_counts_and_not_what_is_there() {
         (new, Some(THEIRS), OURS, "opencode.jsonc (new)"),
     ] {
         let (_dir, boot, settled) = project().await;
-        settled.runs().unwrap();
+        settled.before_process().unwrap();
         let file = boot.directory.join(file);
         fs::write(&file, there).unwrap();
         let known = before.and_then(|text: &str| digest(&file, text.as_bytes()));
@@ -206,7 +206,7 @@ async fn what_else_takes_trust_counts_unseen_as_it_was() {
             fs::create_dir_all(root.join("sub/known")).unwrap();
             fs::write(root.join("sub/known/.mcp.json"), "{}").unwrap();
             let settled = begun(&boot).await.unwrap();
-            settled.runs().unwrap();
+            settled.before_process().unwrap();
             let file = root.join(left);
             let before = fs::read(&file).ok();
             fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -242,7 +242,7 @@ async fn what_is_not_read_is_noted_all_the_same() {
     let without = project_without(&boot);
     for changes in ["the first", "another"] {
         let settled = begun(&without).await.unwrap();
-        settled.runs().unwrap();
+        settled.before_process().unwrap();
         let text = format!("{{ \"username\": \"{changes}\" }}");
         fs::write(boot.directory.join("opencode.json"), text).unwrap();
         settled.end().await;
@@ -253,7 +253,7 @@ async fn what_is_not_read_is_noted_all_the_same() {
         begun(&boot).await.unwrap();
     }
     // A broken file neither keeps it from starting nor counts.
-    begun(&without).await.unwrap().runs().unwrap();
+    begun(&without).await.unwrap().before_process().unwrap();
     fs::write(boot.directory.join("opencode.json"), "{").unwrap();
     begun(&without).await.unwrap();
     fs::write(boot.directory.join("opencode.json"), "{ }").unwrap();
@@ -280,7 +280,7 @@ async fn a_note_is_whole_or_not_there() {
     fs::write(&part, "{\"direct").unwrap();
     let next = begun(&boot).await.unwrap();
     assert!(!part.exists());
-    next.runs().unwrap();
+    next.before_process().unwrap();
     let [path] = &next.notes.all().unwrap()[..] else {
         panic!("one note");
     };

@@ -340,22 +340,12 @@ impl PointGateway {
         };
         // The plugin chooses the names, of any length.
         let name: String = name.chars().take(MAX_NAME).collect();
-        let message = counted(why, MAX_WHY, (unreported, "refusals"));
+        let message = counted(why, MAX_WHY, unreported, "refusals");
         tracing::warn!("plugin {}: {name} is refused: {message}", self.id);
         Some(HookRecord {
-            point: name.clone(),
-            hook: name,
-            plugin: PluginId(self.id.clone()),
             session: link.session.clone(),
             turn: link.turn.clone(),
-            outcome: OutcomeKind::Refused,
             decision: Decision::Refused,
-            payload_bytes: 0,
-            carried: None,
-            cpu_ms: None,
-            duration_ms: 0.0,
-            changed: Vec::new(),
-            values: Default::default(),
             message: Some(message),
             at: (host.now)(),
             audit: HookAudit {
@@ -363,6 +353,12 @@ impl PointGateway {
                 step: link.step.clone(),
                 ..HookAudit::default()
             },
+            ..HookRecord::new(
+                &name,
+                &name,
+                PluginId(self.id.clone()),
+                OutcomeKind::Refused,
+            )
         })
     }
 }

@@ -31,7 +31,8 @@ type Verdict = (HookFailure, Ended);
 impl<'a> Unanswered<'a> {
     /// Creates it for the request with the number `call`: the same hook may run for another session.
     pub(super) fn new(
-        (handler, bound): (usize, &'a Bound),
+        handler: usize,
+        bound: &'a Bound,
         target: &'a Target,
         call: u64,
         ms: f64,
@@ -75,7 +76,7 @@ impl Drive<'_> {
             End::Cancelled => {
                 if let Some(enter) = it.entered.clone() {
                     let Target { group, live } = it.target;
-                    group.end_unless_left(live.generation, enter);
+                    group.kill_unless_returned(live.generation, enter);
                 }
                 let reason = "cancelled".to_owned();
                 (HookFailure::Skipped { reason }, Ended::Unclear)
@@ -118,9 +119,10 @@ impl Drive<'_> {
     /// Handles a missed deadline, by its own code or by something else in its process.
     async fn late(&self, it: &Unanswered<'_>, ms: u64) -> Verdict {
         let Target { group, live } = it.target;
-        let plugin = (it.bound.plugin, it.bound.id.as_str());
-        let late = late(group, live, plugin, &it.bound.hook, it.reached()).await;
-        let Late { culprit, who } = late;
+        let Bound {
+            plugin, id, hook, ..
+        } = it.bound;
+        let Late { culprit, who } = late(group, live, *plugin, id, hook, it.reached()).await;
         let mine = it.is_culprit(culprit);
         if self.host.settings.self_heal {
             it.give_up(Fault {
@@ -145,9 +147,9 @@ impl Drive<'_> {
     fn broken(&self, it: &Unanswered<'_>, error: &JsError) -> Verdict {
         let (failure, mut ended) = lost(error.to_string());
         let Target { group, live } = it.target;
-        if group.ends_with(error) {
+        if group.is_unusable_after(error) {
             let suspects = live.process.suspects();
-            let culprit = group.only(&suspects);
+            let culprit = group.sole_suspect(&suspects);
             if it.is_culprit(culprit) {
                 ended = Ended::TimedOut;
             }

@@ -95,7 +95,7 @@ impl Drive<'_> {
         {
             let all = self.bound;
             if let Some(bound) = all.get(handler) {
-                let missing = Unanswered::new((handler, bound), target, sent.call, ms);
+                let missing = Unanswered::new(handler, bound, target, sent.call, ms);
                 self.missing(missing, reply.end).await;
             }
         } else if let End::Failed(error) = &reply.end {
@@ -189,12 +189,12 @@ impl Drive<'_> {
 impl Target {
     /// Handles a process that hung or died after all handlers answered: the one that was called last is responsible.
     fn give_up_after(&self, hook: &str, error: &JsError) {
-        if !self.group.ends_with(error) {
+        if !self.group.is_unusable_after(error) {
             return;
         }
         let fault = Fault {
             cause: format!("behind {hook}: {error}"),
-            culprit: self.group.only(&self.live.process.suspects()),
+            culprit: self.group.sole_suspect(&self.live.process.suspects()),
             counts: Counts::Crash,
         };
         self.group.give_up(self.live.generation, fault);

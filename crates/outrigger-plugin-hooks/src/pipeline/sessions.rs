@@ -31,7 +31,7 @@ impl Pipeline {
                 session: Some(session),
                 ..PipelineContext::default()
             };
-            self.one_after_another((point, None), &bound, vec![item], context)
+            self.one_after_another(point, None, &bound, vec![item], context)
         };
         let all = futures_util::future::join_all(commands.begun().into_iter().map(one)).await;
         all.into_iter().flat_map(|one| one.records).collect()

@@ -1,6 +1,7 @@
 use super::*;
-use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
+
+use outrigger_protocol::diagnose::Diagnose;
 
 // `files` is `name=contents`, separated by blanks; contents are not read by the resolver.
 fn package(manifest: &str, files: &[&str]) -> tempfile::TempDir {

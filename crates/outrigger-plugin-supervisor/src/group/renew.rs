@@ -34,21 +34,21 @@ impl Live {
 
     /// Ends a process that gets no new calls, and cancels what is still held of it.
     pub fn end(&self, cause: &str) {
-        self.gone.send_replace(Some(Fault::ours(cause)));
+        self.gone.send_replace(Some(Fault::by_host(cause)));
         self.process.kill();
     }
 }
 
 impl Group {
-    /// Replaces the process. Answers the new generation.
+    /// Replaces the process. Returns the new generation.
     ///
     /// # Errors
-    /// Why the new one is of no use. Nothing has changed then.
+    /// Why the new process is unusable. Nothing has changed then.
     pub async fn renew(self: &Arc<Self>) -> Result<u64, PluginError> {
         self.renew_when(|| {}).await
     }
 
-    /// The same; `ready` is called when the new process answers, right before calls find its handlers.
+    /// Like [`Group::renew`]; `ready` is called when the new process answers, right before calls find its handlers.
     ///
     /// # Errors
     /// As for [`Group::renew`]; `ready` has not been called then.
@@ -70,9 +70,9 @@ impl Group {
     }
 
     /// Removes plugins that moved to their own process: the next generation is started without them.
-    pub async fn left_by(&self, gone: &[usize]) {
+    pub async fn remove(&self, moved: &[usize]) {
         let mut state = self.state.lock().await;
-        state.members.retain(|member| !gone.contains(member));
+        state.members.retain(|member| !moved.contains(member));
     }
 
     async fn next(
@@ -108,7 +108,7 @@ impl Group {
     /// Starts the new process, with its plugins loaded and their `config` hooks called.
     ///
     /// # Errors
-    /// Why it is of no use.
+    /// Why it is unusable.
     async fn load_next(&self, members: &[usize]) -> Result<(Loaded, Next), PluginError> {
         let registry = &self.launch.registry;
         let started = self.launch.start(&self.name, members, Order::OneByOne);

@@ -30,7 +30,7 @@ pub(super) fn alone(members: &[usize]) -> Option<usize> {
 impl Group {
     /// Gives the culprit its own process, or every plugin if the culprit is unknown; returns true if a plugin left. Plugins
     /// with `isolation = "shared"` stay.
-    pub(super) fn part(&self, state: &mut State, fault: &Fault) -> bool {
+    pub(super) fn isolate(&self, state: &mut State, fault: &Fault) -> bool {
         let Some(processes) = self.table.upgrade() else {
             return false;
         };
@@ -60,7 +60,7 @@ impl Group {
             None => format!("{} (which plugin caused it is unknown)", fault.cause),
         };
         for index in &leaving {
-            let group = self.beside(processes.key(), *index);
+            let group = self.split_off(processes.key(), *index);
             // An unclear fault is charged to no plugin: the process is split once, and then it becomes clear.
             if fault.culprit.is_some() {
                 group.count(fault.counts);
@@ -85,7 +85,7 @@ impl Group {
                 plugin: group.name.clone(),
                 cause: cause.clone(),
             });
-            tokio::spawn(async move { group.revive().await });
+            tokio::spawn(async move { group.restart().await });
         }
         state.members.retain(|member| !leaving.contains(member));
         !leaving.is_empty()
@@ -103,7 +103,7 @@ impl Group {
     }
 
     /// Counts a restart, and refuses it if there have been too many.
-    pub(super) async fn admit(&self, state: &mut State, fault: Fault) -> Result<(), String> {
+    pub(super) async fn count_restart(&self, state: &mut State, fault: Fault) -> Result<(), String> {
         let limit = self.launch.settings.restarts;
         let (times, most, within) = match fault.counts {
             Counts::Nothing => return Ok(()),
@@ -153,7 +153,7 @@ impl Group {
 
     /// Starts the process and loads its plugins; a plugin that keeps the others from loading is removed and the rest tried
     /// again. Each round removes one or is the last, so this terminates.
-    pub(super) async fn bring_up(&self, state: &mut State) -> Result<Arc<Live>, String> {
+    pub(super) async fn start(&self, state: &mut State) -> Result<Arc<Live>, String> {
         let registry = &self.launch.registry;
         let mut order = Order::Together;
         loop {
@@ -214,7 +214,7 @@ impl Group {
             culprit: None,
             counts: Counts::Nothing,
         };
-        if self.part(state, &fault) {
+        if self.isolate(state, &fault) {
             Ok(())
         } else {
             Err(self.switch_off(state, &error))
@@ -230,7 +230,7 @@ impl Group {
             counts: Counts::Crash,
         };
         self.notify_restart(state, &fault);
-        self.admit(state, fault).await?;
+        self.count_restart(state, fault).await?;
         if self.slot().closed {
             Err("its plugins have been disposed of".to_owned())
         } else {

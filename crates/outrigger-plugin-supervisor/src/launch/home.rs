@@ -72,7 +72,8 @@ pub fn prepare(
         // The record is outside, where no plugin can replace it by a link.
         copy_changed(
             config,
-            (private, &private.join("home/.config/opencode")),
+            private,
+            &private.join("home/.config/opencode"),
             &record_of(private),
             own,
         )?;
@@ -95,7 +96,8 @@ fn only_ours(folder: &Path) -> io::Result<()> {
 
 fn copy_changed(
     from: &Path,
-    (private, to): (&Path, &Path),
+    private: &Path,
+    to: &Path,
     record: &Path,
     own: &[String],
 ) -> io::Result<()> {

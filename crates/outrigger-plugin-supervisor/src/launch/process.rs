@@ -1,6 +1,5 @@
 //! Starting the process itself: its private folder, its environment, its network access and its sandbox.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use outrigger_config::settings::Environment;
 use outrigger_js::{JsError, JsProcess, StartOptions, Transfer};
 use outrigger_network_proxy::ProxyTicket;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::stale_masks::Hidden;
 use outrigger_sandbox::{Level, Limits, Policy, env};

@@ -47,7 +47,7 @@ impl Charges {
     pub(crate) fn charge(&self, group: &Group, live: &Live, cpu: Duration, held: Option<usize>) {
         let suspects = live.process.suspects();
         let held = held.filter(|_| suspects.is_empty());
-        let whose = group.only(&suspects).or(held);
+        let whose = group.sole_suspect(&suspects).or(held);
         self.entries()
             .charge((group.key, live.generation), cpu, whose);
     }

@@ -119,7 +119,7 @@ pub(crate) fn check_old(name: String, old: &Arc<Live>, rhythm: Rhythm) {
 }
 
 async fn ask(group: &Arc<Group>, deadline: Duration, silent: &Mutex<Silent>) {
-    let live = group.now().0;
+    let live = group.current().0;
     let live = live.filter(|live| live.process.is_alive() && !live.process.is_working());
     let Some(live) = live else {
         lock(silent).end(group.key, None);
@@ -145,7 +145,7 @@ async fn ask(group: &Arc<Group>, deadline: Duration, silent: &Mutex<Silent>) {
             "it did not answer {MAX_SILENT} health checks in a row, {} ms each",
             deadline.as_millis()
         ),
-        culprit: group.only(&suspects),
+        culprit: group.sole_suspect(&suspects),
         counts: Counts::Crash,
     };
     group.give_up(live.generation, fault);

@@ -26,7 +26,7 @@ struct StaleProcess {
 }
 
 fn look(group: Arc<Group>) -> Option<StaleProcess> {
-    let live = group.now().0?;
+    let live = group.current().0?;
     let path = live.replaced()?.to_path_buf();
     Some(StaleProcess {
         generation: live.generation,
@@ -89,7 +89,7 @@ async fn renew(found: StaleProcess) {
     let made = match timeout_at(end, &mut next).await {
         Ok(made) => made,
         Err(_) => {
-            group.give_up(generation, Fault::ours(WHY));
+            group.give_up(generation, Fault::by_host(WHY));
             next.await
         }
     };
@@ -97,7 +97,7 @@ async fn renew(found: StaleProcess) {
         Ok(_) => sleep_until(end).await,
         Err(error) => {
             tracing::warn!("plugin process {}: it is ended: {error}", group.name);
-            group.give_up(generation, Fault::ours(WHY));
+            group.give_up(generation, Fault::by_host(WHY));
         }
     }
     if let Some(live) = live.upgrade() {

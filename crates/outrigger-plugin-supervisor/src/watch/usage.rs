@@ -52,7 +52,7 @@ async fn end_if_stuck(group: &Arc<Group>, live: &Live, stuck: Duration) {
     );
     let fault = Fault {
         cause,
-        culprit: group.only(&suspects),
+        culprit: group.sole_suspect(&suspects),
         counts: Counts::Crash,
     };
     group.give_up(live.generation, fault);
@@ -71,7 +71,7 @@ fn look(
     limits: &ProcessLimits,
     stuck: Duration,
 ) {
-    let (Some(live), _) = group.now() else { return };
+    let (Some(live), _) = group.current() else { return };
     if !live.process.is_alive() {
         // Restart it for its events before the next call.
         let group = Arc::clone(group);
@@ -126,7 +126,7 @@ fn enforce(group: &Arc<Group>, live: &Live, verdict: Verdict) {
             // called now.
             let fault = Fault {
                 cause,
-                culprit: group.only(&[]),
+                culprit: group.sole_suspect(&[]),
                 counts: Counts::Excess,
             };
             group.give_up(live.generation, fault);

@@ -24,13 +24,22 @@ pub(crate) struct Host<'a> {
     pub(crate) verified: Option<Verified>,
 }
 
+/// A hosted plugin, as the manifest of its host declares it.
+#[derive(Clone, Copy)]
+pub(crate) struct HostedDecl<'a> {
+    /// The manifest of the host.
+    pub(crate) manifest: &'a Manifest,
+    /// Its entry there.
+    pub(crate) decl: &'a SubpluginDecl,
+}
+
 /// Lists the plugins that a plugin hosts; those that may be started become ready.
 pub(crate) fn admit(options: &LoadOptions, registry: &Registry, host: &Host<'_>) {
     let Some(manifest) = &host.resolved.manifest else {
         return;
     };
-    for own in &manifest.subplugins {
-        list(options, registry, host, (manifest, own));
+    for decl in &manifest.subplugins {
+        list(options, registry, host, HostedDecl { manifest, decl });
     }
 }
 
@@ -39,9 +48,9 @@ pub(crate) fn list(
     options: &LoadOptions,
     registry: &Registry,
     host: &Host<'_>,
-    (manifest, own): (&Manifest, &SubpluginDecl),
+    declared: HostedDecl<'_>,
 ) -> usize {
-    let id = subset::named(&host.resolved.id, &own.id);
+    let id = subset::named(&host.resolved.id, &declared.decl.id);
     let index = registry.host(host.index, Plugin::found(id.clone(), host.declared));
     let gone = registry.with(host.index, Plugin::has_ended) != Some(false);
     let fresh = if gone {
@@ -50,7 +59,7 @@ pub(crate) fn list(
             host: host.resolved.id.clone(),
         })
     } else {
-        fresh(options, host, (manifest, own))
+        fresh(options, host, declared)
     };
     match fresh {
         Ok(fresh) => {
@@ -72,15 +81,15 @@ pub(crate) fn list(
 pub(crate) fn fresh(
     options: &LoadOptions,
     host: &Host<'_>,
-    (manifest, own): (&Manifest, &SubpluginDecl),
+    declared: HostedDecl<'_>,
 ) -> Result<Fresh, PluginError> {
-    let id = subset::named(&host.resolved.id, &own.id);
+    let id = subset::named(&host.resolved.id, &declared.decl.id);
     let settings = options.settings.rules(&id, &id, host.declared.scope);
     if settings.is_off(host.declared) {
         return Err(PluginError::Disabled { spec: id });
     }
-    let resolved = resolved(host, own, &id)?;
-    let (rules, shown) = granted(&options.directory, host, (manifest, own), &settings);
+    let resolved = resolved(host, declared.decl, &id)?;
+    let (rules, shown) = granted(&options.directory, host, declared, &settings);
     for withheld in &shown.withheld {
         tracing::warn!("plugin {id}: it is not given {withheld}");
     }
@@ -111,7 +120,7 @@ fn resolved(host: &Host<'_>, own: &SubpluginDecl, id: &str) -> Result<ResolvedPl
 fn granted(
     project: &Path,
     host: &Host<'_>,
-    (whole, own): (&Manifest, &SubpluginDecl),
+    declared: HostedDecl<'_>,
     settings: &PluginRules,
 ) -> (PluginRules, ManifestShown) {
     let mut rules = PluginRules {
@@ -122,7 +131,7 @@ fn granted(
         user_grants: UserGrants::default(),
         ..host.rules.clone()
     };
-    let (cut, lost) = subset::hosted(whole, own);
+    let (cut, lost) = subset::hosted(declared.manifest, declared.decl);
     let mut shown = manifest::apply(&cut, project, &mut rules);
     let lost = lost
         .into_iter()
@@ -131,7 +140,7 @@ fn granted(
     if let Some(access) = &mut rules.access {
         access.hosted = true;
         // What its host may not do it may not do either, whatever it declares.
-        access.named &= whole.hook_policy.allowed_hooks.is_some();
+        access.named &= declared.manifest.hook_policy.allowed_hooks.is_some();
         shown.hooks = access.hooks_shown(&rules.fail_closed);
     }
     (rules, shown)

@@ -189,7 +189,8 @@ pub(crate) async fn place(
 
 /// Sends a request. If the plugin does not answer, its process is killed: nothing else would end the call.
 async fn ask<T: DeserializeOwned>(
-    (group, live): (&Arc<Group>, &Live),
+    group: &Arc<Group>,
+    live: &Live,
     plugin: &str,
     method: &'static str,
     params: &(impl Serialize + Sync),
@@ -201,7 +202,7 @@ async fn ask<T: DeserializeOwned>(
     {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error @ JsError::CallTimeout { .. })) => {
-            if group.ends_with(&error) {
+            if group.is_unusable_after(&error) {
                 give_up(group, live, format!("{method} of {plugin}: {error}"));
             }
             let seconds = deadline.as_secs_f64();
@@ -226,7 +227,7 @@ async fn ask<T: DeserializeOwned>(
 fn give_up(group: &Arc<Group>, live: &Live, cause: String) {
     let fault = Fault {
         cause,
-        culprit: group.only(&live.process.suspects()),
+        culprit: group.sole_suspect(&live.process.suspects()),
         counts: Counts::Crash,
     };
     group.give_up(live.generation, fault);
@@ -271,14 +272,8 @@ impl AuthHook {
             handler,
             provider: provider.clone(),
         };
-        let loaded = ask(
-            (&group, &live),
-            &self.plugin,
-            host::AUTH_LOAD,
-            &params,
-            self.slow(),
-        )
-        .await?;
+        let (plugin, slow) = (&self.plugin, self.slow());
+        let loaded = ask(&group, &live, plugin, host::AUTH_LOAD, &params, slow).await?;
         Ok((loaded, live.generation))
     }
 
@@ -307,7 +302,8 @@ impl AuthHook {
         };
         let normal = self.inner.settings.deadlines.normal;
         ask(
-            (&group, &live),
+            &group,
+            &live,
             &self.plugin,
             host::AUTH_PROMPT,
             &params,
@@ -335,14 +331,9 @@ impl AuthHook {
             method,
             answers,
         };
-        let begun: AuthBegun = ask(
-            (&group, &live),
-            &self.plugin,
-            host::AUTH_AUTHORIZE,
-            &params,
-            self.slow(),
-        )
-        .await?;
+        let (plugin, slow) = (&self.plugin, self.slow());
+        let begun: AuthBegun =
+            ask(&group, &live, plugin, host::AUTH_AUTHORIZE, &params, slow).await?;
         let Some(number) = begun.flow else {
             return Ok(Begun::Over(begun.result.unwrap_or_default()));
         };
@@ -376,7 +367,8 @@ impl Flow {
             code,
         };
         let done: AuthFinished = ask(
-            (&self.group, &self.live),
+            &self.group,
+            &self.live,
             &self.hook.plugin,
             host::AUTH_CALLBACK,
             &params,
@@ -418,7 +410,7 @@ impl ProviderHook {
             auth,
         };
         let slow = self.inner.settings.deadlines.slow;
-        let answer: ModelsAnswer = ask((&group, &live), &self.plugin, what, &params, slow).await?;
+        let answer: ModelsAnswer = ask(&group, &live, &self.plugin, what, &params, slow).await?;
         Ok(answer.models)
     }
 }

@@ -146,7 +146,7 @@ impl PluginHost {
             .client(&self.registry, &[index], access.as_ref())?
             .ok_or_else(|| "the plugin that names its address connects to nothing".to_owned())?;
         let addresses: Vec<String> = addresses.iter().map(|it| (*it).to_owned()).collect();
-        let process = group.now().0.map(|live| live.process.pid());
+        let process = group.current().0.map(|live| live.process.pid());
         // A plugin that puts its own server in front of a provider is reached there, as the plugin reaches it itself. Reads
         // `/proc`.
         let refused = tokio::task::spawn_blocking(move || {
@@ -217,7 +217,7 @@ async fn sandbox_of_contributions(group: &Group, index: usize) -> Result<Sandbox
         .ticket(&launch.registry, &[index], access.as_ref())
         .await?;
     // A server of the plugin's own process is reachable, as it is for the plugin.
-    if let (Some(ticket), (Some(live), _)) = (&ticket, group.now()) {
+    if let (Some(ticket), (Some(live), _)) = (&ticket, group.current()) {
         ticket.belongs_to(live.process.pid());
     }
     let private = launch

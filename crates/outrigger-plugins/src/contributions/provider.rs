@@ -133,7 +133,7 @@ impl PluginProvider {
                 live,
                 handler,
             } = found.map_err(|error| error.to_string())?;
-            provider.ask(group, live, handler, (ask, key)).await
+            provider.ask(group, live, handler, ask, key).await
         })
     }
 
@@ -142,7 +142,8 @@ impl PluginProvider {
         group: Arc<Group>,
         live: Arc<Live>,
         handler: HandlerRef,
-        (ask, key): (ProviderAsked, Option<String>),
+        ask: ProviderAsked,
+        key: Option<String>,
     ) -> Result<(AuthHead, FetchStream), String> {
         let params = ProviderStream {
             handler,

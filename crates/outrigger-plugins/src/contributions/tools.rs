@@ -102,7 +102,7 @@ impl ToolRunner {
         match ended {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(error)) => {
-                if group.ends_with(&error) {
+                if group.is_unusable_after(&error) {
                     let fault = self.fault(&group, &live, &run, &error).await;
                     group.give_up(live.generation, fault);
                 }
@@ -149,12 +149,12 @@ impl ToolRunner {
         if !matches!(error, JsError::CallTimeout { .. }) {
             return Fault {
                 cause: format!("tool {} of {plugin}: {error}", self.tool),
-                culprit: group.only(&live.process.suspects()),
+                culprit: group.sole_suspect(&live.process.suspects()),
                 counts: Counts::Crash,
             };
         }
         // The cancellation is in transit, so the handler may have returned meanwhile; it was entered nevertheless.
-        let Late { culprit, who } = late(group, live, (self.plugin, plugin), &what, true).await;
+        let Late { culprit, who } = late(group, live, self.plugin, plugin, &what, true).await;
         Fault {
             cause: format!("{who}: {error}"),
             culprit,
@@ -201,7 +201,7 @@ impl Drop for Unfinished<'_> {
             what: format!("tool:{}", self.tool),
             call: Some(self.call.load(Ordering::Relaxed)),
         };
-        self.group.end_unless_left(self.generation, enter);
+        self.group.kill_unless_returned(self.generation, enter);
     }
 }
 

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use outrigger_plugin_package::Source;
 use outrigger_plugin_status::{LifeState, Notice, Stage};
-use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
 use crate::admission::admit::again;
-use crate::admission::hosted::{self, Host};
+use crate::admission::hosted::{self, Host, HostedDecl};
 use crate::options::LoadOptions;
 use crate::plugins::{Plugins, late_launch};
 use outrigger_plugin_registry::Fresh;
@@ -17,9 +16,6 @@ use outrigger_plugin_supervisor::group::Group;
 
 /// Time that a process may take to dispose of its resources after all its plugins moved elsewhere.
 const DISPOSE: Duration = Duration::from_secs(5);
-
-/// A hosted plugin: the manifest of its host, and its entry there.
-type Hosted<'a> = (&'a Manifest, &'a SubpluginDecl);
 
 impl Plugins {
     /// Takes a plugin out of the run graph and keeps its process with all that it holds. Calls in flight end; none begins. A
@@ -126,7 +122,7 @@ impl Plugins {
         match (group, stage) {
             (Some(group), Some(Stage::Active | Stage::Suspended)) => {
                 let members = group.members().await;
-                let generation = self.exchange(options, (id, index), &group).await?;
+                let generation = self.exchange(options, id, index, &group).await?;
                 for member in members {
                     self.renew_hosted(options, member).await;
                 }
@@ -135,7 +131,7 @@ impl Plugins {
             (_, Some(Stage::Failed | Stage::Off | Stage::Skipped)) => {
                 let fresh = again(options, registry, index, id).await?;
                 registry.revive(index, fresh);
-                let generation = self.start_alone(options, (id, index)).await?;
+                let generation = self.start_alone(options, id, index).await?;
                 self.renew_hosted(options, index).await;
                 Ok(generation)
             }
@@ -148,12 +144,13 @@ impl Plugins {
     async fn exchange(
         &self,
         options: &LoadOptions,
-        (id, index): (&str, usize),
+        id: &str,
+        index: usize,
         group: &Arc<Group>,
     ) -> Result<u64, PluginError> {
         let registry = &self.0.registry;
         let members = group.members().await;
-        let fresh = self.look_again(options, (id, index), &members).await?;
+        let fresh = self.look_again(options, id, index, &members).await?;
         let mut leaving: Vec<usize> = fresh
             .iter()
             .filter(|(_, looked)| looked.rules.alone())
@@ -179,7 +176,7 @@ impl Plugins {
             put_back();
         }
         let gone: Vec<usize> = moved.iter().map(|(member, _)| *member).collect();
-        group.left_by(&gone).await;
+        group.remove(&gone).await;
         if renewed.is_ok() || !gone.is_empty() {
             let rest = group.renew().await;
             renewed = renewed.and(rest);
@@ -206,7 +203,8 @@ impl Plugins {
     async fn look_again(
         &self,
         options: &LoadOptions,
-        (id, index): (&str, usize),
+        id: &str,
+        index: usize,
         members: &[usize],
     ) -> Result<Vec<(usize, Fresh)>, PluginError> {
         let registry = &self.0.registry;
@@ -255,7 +253,7 @@ impl Plugins {
 
     /// Moves a plugin of a shared process into its own, alongside it. Calls go there once it answers.
     async fn move_out(&self, group: &Group, member: usize) -> Result<u64, PluginError> {
-        let apart = group.beside(self.0.processes.key(), member);
+        let apart = group.split_off(self.0.processes.key(), member);
         let ready = || {
             self.0.processes.add(&apart);
             self.0.registry.assign(member, apart.key);
@@ -267,7 +265,8 @@ impl Plugins {
     async fn start_alone(
         &self,
         options: &LoadOptions,
-        (id, index): (&str, usize),
+        id: &str,
+        index: usize,
     ) -> Result<u64, PluginError> {
         let registry = &self.0.registry;
         let launch = late_launch(options, &self.0).await;
@@ -304,20 +303,23 @@ impl Plugins {
             return;
         };
         let manifest = host.resolved.manifest.clone();
-        let named: Vec<Hosted<'_>> = manifest
+        let named: Vec<HostedDecl<'_>> = manifest
             .iter()
-            .flat_map(|manifest| manifest.subplugins.iter().map(|it| (&**manifest, it)))
+            .flat_map(|manifest| {
+                let decls = manifest.subplugins.iter();
+                decls.map(|decl| HostedDecl { manifest, decl })
+            })
             .collect();
         let there = registry.hosted_by(index);
         let name = |hosted: &usize| registry.hosted_as(*hosted).map(|(_, name)| name);
         for hosted in &there {
             let name = name(hosted);
             let mut named = named.iter().copied();
-            let declared = named.find(|(_, it)| name.as_ref() == Some(&it.id));
+            let declared = named.find(|it| name.as_ref() == Some(&it.decl.id));
             self.reload_hosted(options, &host, *hosted, declared).await;
         }
         for declared in named {
-            let is = |hosted| name(hosted).as_ref() == Some(&declared.1.id);
+            let is = |hosted| name(hosted).as_ref() == Some(&declared.decl.id);
             if !there.iter().any(is) {
                 self.start_hosted(options, &host, declared).await;
             }
@@ -344,7 +346,7 @@ impl Plugins {
         options: &LoadOptions,
         host: &Host<'_>,
         hosted: usize,
-        declared: Option<Hosted<'_>>,
+        declared: Option<HostedDecl<'_>>,
     ) {
         let registry = &self.0.registry;
         let id = registry.with(hosted, |plugin| plugin.id.clone());
@@ -352,7 +354,7 @@ impl Plugins {
         let renewed = match declared {
             Some(declared) => {
                 let fresh = hosted::fresh(options, host, declared);
-                self.renew_one(options, (&id, hosted), fresh).await
+                self.renew_one(options, &id, hosted, fresh).await
             }
             None => Err(life(
                 &id,
@@ -369,13 +371,13 @@ impl Plugins {
     }
 
     /// Lists a plugin that is new in its host's manifest, and starts it.
-    async fn start_hosted(&self, options: &LoadOptions, host: &Host<'_>, declared: Hosted<'_>) {
+    async fn start_hosted(&self, options: &LoadOptions, host: &Host<'_>, declared: HostedDecl<'_>) {
         let registry = &self.0.registry;
         let hosted = hosted::list(options, registry, host, declared);
         let id = registry.with(hosted, |plugin| plugin.id.clone());
         if registry.with(hosted, outrigger_plugin_registry::Plugin::is_installed) == Some(true) {
             let id = id.unwrap_or_default();
-            let started = self.start_alone(options, (&id, hosted)).await;
+            let started = self.start_alone(options, &id, hosted).await;
             self.report(&id, hosted, "reload", started.err().as_ref());
         }
     }
@@ -383,7 +385,8 @@ impl Plugins {
     async fn renew_one(
         &self,
         options: &LoadOptions,
-        (id, index): (&str, usize),
+        id: &str,
+        index: usize,
         fresh: Result<Fresh, PluginError>,
     ) -> Result<(), PluginError> {
         let registry = &self.0.registry;
@@ -397,7 +400,7 @@ impl Plugins {
             }
             None => {
                 registry.revive(index, fresh);
-                self.start_alone(options, (id, index)).await?;
+                self.start_alone(options, id, index).await?;
             }
         }
         Ok(())
@@ -434,7 +437,7 @@ impl Plugins {
                 plugin: id.to_owned(),
                 state,
                 action: action.to_owned(),
-                generation: group.map_or(0, |group| group.now().1),
+                generation: group.map_or(0, |group| group.current().1),
                 error: error.map(ToString::to_string),
             });
         }

@@ -28,7 +28,7 @@ pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [DiscoveredPlu
         let candidate = &mut it.candidate;
         let takes = candidate.of_project && candidate.has_own_id && ours.contains(&candidate.id);
         if let (true, Some(plugin), None) = (takes, &it.plugin, &candidate.unsupported) {
-            candidate.untrusted = why((config, data), plugin, &candidate.id, &local);
+            candidate.untrusted = why(config, data, plugin, &candidate.id, &local);
         }
     }
 }
@@ -36,7 +36,8 @@ pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [DiscoveredPlu
 /// Returns why a plugin would not be started without asking the user; the gate makes the same decision later, and nothing
 /// is written here.
 fn why(
-    (config, data): (&Loaded, &Path),
+    config: &Loaded,
+    data: &Path,
     plugin: &PluginSpec,
     id: &str,
     local: &[PluginSpec],

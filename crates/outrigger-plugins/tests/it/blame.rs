@@ -1,9 +1,9 @@
 //! Blame for what a process does: never the plugin whose call only waits.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 use outrigger_plugins::{Notice, Plugins};
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::json;
 
 use crate::support::*;

@@ -1,7 +1,6 @@
 //! Attempts to start a plugin that is not what the user trusted (trust by content). Each row is one attempt; all of them are
 //! refused, by a stable code.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_plugins::{
     ReviewOptions, Reviewed, TRUST_FILE, TrustFn, TrustQuestion, accept, review,
 };
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::Spawner;
 
 use crate::support::*;

@@ -1,9 +1,9 @@
-use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_plugins::{Cache, Installer, LOCK_FILE, LockFile, PackageError};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::{Spawner, Spec, env, run, which};
 
 use crate::support::*;

@@ -1,7 +1,6 @@
 //! The lifecycle of plugins (C7): a suspended plugin stays suspended, and a reload uses the current files.
 
 use outrigger_plugin_supervisor::launch::short_digest;
-use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use outrigger_config::PluginSpec;
 use outrigger_config::settings::TrustChanges;
 use outrigger_plugins::{Begun, Notice, PluginError, Plugins, Stage};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::manifest::MANIFEST_FILE;
 use outrigger_test_support::process::alive;
 use serde_json::json;

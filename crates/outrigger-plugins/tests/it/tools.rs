@@ -1,8 +1,8 @@
-use outrigger_protocol::diagnose::Diagnose;
 use std::sync::{Arc, Mutex};
 
 use outrigger_plugins::PluginToolEntry;
 use outrigger_protocol::Object;
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -304,19 +304,11 @@ mod tests {
     #[test]
     fn a_hook_run_has_every_field_of_the_requirement() {
         let hook = HookRecord {
-            point: "tool.before_call".into(),
-            hook: "tool.execute.before".into(),
-            plugin: "guard".into(),
             session: Some("ses_1".into()),
             turn: Some("trn_1".into()),
-            outcome: OutcomeKind::Timeout,
             decision: Decision::FailedClosed,
             payload_bytes: 10,
-            carried: None,
-            cpu_ms: None,
             duration_ms: 12.5,
-            changed: Vec::new(),
-            values: Default::default(),
             message: Some("no answer within 12 ms".into()),
             at: 7,
             audit: HookAudit {
@@ -327,6 +319,12 @@ mod tests {
                 sub_plugin: Some("inner".into()),
                 refused: Some("rights"),
             },
+            ..HookRecord::new(
+                "tool.before_call",
+                "tool.execute.before",
+                "guard".into(),
+                OutcomeKind::Timeout,
+            )
         };
         let record = AuditRecord::of(&LogRecord::Hook(Box::new(hook))).unwrap();
         assert_eq!(

@@ -4,7 +4,6 @@
 //! to open, or refuses. Open the *result*, never the input: what was checked is what is opened. Where a hostile process could
 //! swap a folder for a link in between, open it with [`open_resolved`].
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,6 +11,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use outrigger_protocol::diagnose::Diagnose;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
 /// The number of links that Linux follows before it returns `ELOOP`.

@@ -1,9 +1,9 @@
 //! The start of a process: environment, descriptors, channel, limits, and the report of a failed start.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::{Exit, Limits, Spec, Stdio, run_with_input};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -162,7 +162,7 @@ impl PluginStorage {
         let refusal = setting.refusal(plugin, limits);
         if is_first {
             tracing::warn!("[plugins] {refusal}");
-            report(agent, plugin, (request, path), (setting, &refusal));
+            report(agent, plugin, request, path, setting, &refusal);
         }
         Err(ApiError::forbidden(refusal))
     }
@@ -171,8 +171,10 @@ impl PluginStorage {
 fn report(
     agent: &Agent,
     plugin: &str,
-    (request, path): (&SdkRequest, &str),
-    (setting, refusal): (Setting, &str),
+    request: &SdkRequest,
+    path: &str,
+    setting: Setting,
+    refusal: &str,
 ) {
     let at = now();
     let record = AuditRecord {

@@ -19,7 +19,6 @@ use tokio::sync::{broadcast, watch};
 use crate::access::scope::Within;
 use crate::events::lines::Lines;
 use crate::hosting::sdk_service::serve_plugins_of;
-use crate::hosting::started_agents::PluginAgents;
 use crate::request::directory_of;
 use crate::routes::conversation::feed_of_hub;
 
@@ -68,6 +67,16 @@ pub(crate) struct Instance {
     origin: Arc<Origin>,
 }
 
+/// The agents that plugins' requests started, by the root of their project.
+pub(super) type StartedAgents = tokio::sync::Mutex<HashMap<PathBuf, Vec<StartedAgent>>>;
+
+/// An agent that a plugin's request started.
+pub(super) struct StartedAgent {
+    pub(super) folder: PathBuf,
+    /// It has not been started yet.
+    pub(super) pending: bool,
+}
+
 /// The slot of a folder; locked while its agent is started or disposed of.
 type Slot = Arc<tokio::sync::Mutex<Option<Instance>>>;
 
@@ -89,8 +98,7 @@ pub(crate) struct HubState {
     closing: watch::Sender<bool>,
     /// Plugins to suspend when a folder's next agent starts, because its last one was only renewed.
     suspended: Mutex<HashMap<PathBuf, Vec<String>>>,
-    /// The agents that plugins' requests started.
-    by_plugins: PluginAgents,
+    by_plugins: StartedAgents,
     /// New entries of conversations; created with the store.
     feed: Mutex<Option<Feed>>,
 }
@@ -110,7 +118,7 @@ impl Hub {
                 events: broadcast::channel(CAPACITY).0,
                 closing: watch::Sender::new(false),
                 suspended: Mutex::default(),
-                by_plugins: PluginAgents::default(),
+                by_plugins: StartedAgents::default(),
                 feed: Mutex::default(),
             }),
         }
@@ -302,7 +310,7 @@ impl Hub {
     }
 
     /// Returns the agents that plugins' requests started.
-    pub(super) fn by_plugins(&self) -> &PluginAgents {
+    pub(super) fn by_plugins(&self) -> &StartedAgents {
         &self.inner.by_plugins
     }
 

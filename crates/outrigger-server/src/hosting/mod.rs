@@ -8,4 +8,3 @@ pub(crate) mod move_session;
 pub(crate) mod plugin_agents;
 pub(crate) mod renew;
 pub(crate) mod sdk_service;
-mod started_agents;

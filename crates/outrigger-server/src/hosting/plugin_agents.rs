@@ -9,8 +9,7 @@ use outrigger_protocol::message::NamedError;
 
 use crate::access::scope::{Scope, Target, absent};
 use crate::error::ApiError;
-use crate::hosting::hub::{Hub, Instance};
-use crate::hosting::started_agents::Started;
+use crate::hosting::hub::{Hub, Instance, StartedAgent};
 
 /// The most agents of one project that run because a plugin named their folder.
 const MAX_STARTED: usize = 4;
@@ -52,7 +51,7 @@ impl Hub {
         // The reservation ends even if the plugin does not wait for the answer.
         let task = tokio::spawn(async move {
             let instance = hub.instance(&folder).await;
-            let mut projects = hub.by_plugins().projects.lock().await;
+            let mut projects = hub.by_plugins().lock().await;
             for started in projects.entry(project).or_default() {
                 started.pending &= started.folder != folder;
             }
@@ -66,7 +65,7 @@ impl Hub {
 
     /// Makes room for the agent of a folder, if necessary by ending the oldest one that nothing runs in.
     async fn reserve(&self, project: &Path, folder: &Path) -> Result<(), ApiError> {
-        let mut projects = self.by_plugins().projects.lock().await;
+        let mut projects = self.by_plugins().lock().await;
         let started = projects.entry(project.to_owned()).or_default();
         started.retain(|it| it.pending || self.knows(&it.folder));
         if started.iter().any(|it| it.folder == folder) {
@@ -94,7 +93,7 @@ impl Hub {
                 ),
             ));
         }
-        started.push(Started {
+        started.push(StartedAgent {
             folder: folder.to_owned(),
             pending: true,
         });

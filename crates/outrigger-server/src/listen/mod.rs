@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use outrigger_bridge::{Door, Visitor};
+use outrigger_bridge::{Acceptor, ConnectionHandle};
 use tokio::net::TcpListener;
 
 use crate::hosting::hub::Hub;
@@ -55,8 +55,8 @@ impl Listening {
         router: Router,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let router = router.into_make_service_with_connect_info::<Visitor>();
-        let serving = axum::serve(Door::new(self.listener), router).into_future();
+        let router = router.into_make_service_with_connect_info::<ConnectionHandle>();
+        let serving = axum::serve(Acceptor::new(self.listener), router).into_future();
         tokio::select! {
             ended = serving => ended,
             () = stop => Ok(()),
@@ -73,12 +73,12 @@ impl Listening {
         hub: &Hub,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let door = Door::new(self.listener);
-        let router = router.into_make_service_with_connect_info::<Visitor>();
+        let acceptor = Acceptor::new(self.listener);
+        let router = router.into_make_service_with_connect_info::<ConnectionHandle>();
         let renewing = tokio::spawn(crate::hosting::renew::renew(hub.clone()));
         let mut closing = hub.closing();
         let serving = async move {
-            axum::serve(door, router)
+            axum::serve(acceptor, router)
                 .with_graceful_shutdown(async move {
                     let _ = closing.wait_for(|closing| *closing).await;
                 })

@@ -1,6 +1,5 @@
 //! Routes for providers and their credentials. Keys are write-only: providers are shown without them.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 
 use axum::extract::{Path, Request, State};
@@ -11,6 +10,7 @@ use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use outrigger_agent::{Agent, AgentError, LoginError};
 use outrigger_protocol::auth::Credential;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::message::NamedError;
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::get;
 use futures_util::StreamExt as _;
-use outrigger_bridge::{Door, Visitor};
+use outrigger_bridge::{Acceptor, ConnectionHandle};
 use outrigger_server::{Guard, Login};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -59,12 +59,12 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let door = Door::with_bounds(listener, 4, STRANGER_TIMEOUT);
+    let acceptor = Acceptor::with_bounds(listener, 4, STRANGER_TIMEOUT);
     let router = guard.around(router);
     tokio::spawn(async move {
         axum::serve(
-            door,
-            router.into_make_service_with_connect_info::<Visitor>(),
+            acceptor,
+            router.into_make_service_with_connect_info::<ConnectionHandle>(),
         )
         .await
     });
@@ -100,13 +100,13 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
 async fn served(strangers: usize, handshake_timeout: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     served_at(
-        |listener| Door::with_bounds(listener, strangers, handshake_timeout),
+        |listener| Acceptor::with_bounds(listener, strangers, handshake_timeout),
         listener,
     )
 }
 
-/// Starts the server of these tests with a door over a listener, and returns its address.
-fn served_at(door: impl FnOnce(TcpListener) -> Door, listener: TcpListener) -> String {
+/// Starts the server of these tests with a acceptor over a listener, and returns its address.
+fn served_at(acceptor: impl FnOnce(TcpListener) -> Acceptor, listener: TcpListener) -> String {
     let guard = Guard {
         login: Some(Login {
             username: "opencode".into(),
@@ -119,10 +119,10 @@ fn served_at(door: impl FnOnce(TcpListener) -> Door, listener: TcpListener) -> S
         page: None,
     };
     let address = listener.local_addr().unwrap().to_string();
-    let door = door(listener);
+    let acceptor = acceptor(listener);
     let router = guard.around(Router::new().route("/plain", get(|| async { "plain" })));
-    let visited = router.into_make_service_with_connect_info::<Visitor>();
-    tokio::spawn(async move { axum::serve(door, visited).await });
+    let visited = router.into_make_service_with_connect_info::<ConnectionHandle>();
+    tokio::spawn(async move { axum::serve(acceptor, visited).await });
     address
 }
 
@@ -131,7 +131,7 @@ fn served_at(door: impl FnOnce(TcpListener) -> Door, listener: TcpListener) -> S
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_does_not_wait_behind_slow_strangers() {
     outrigger_sandbox::open_files::raise_limit();
-    let address = served(Door::MAX_STRANGERS, Door::HANDSHAKE_TIMEOUT).await;
+    let address = served(Acceptor::MAX_PENDING, Acceptor::HANDSHAKE_TIMEOUT).await;
     let strangers = (0..1000).map(|n| {
         let address = address.clone();
         tokio::spawn(async move {
@@ -185,7 +185,7 @@ async fn a_client_does_not_wait_behind_slow_strangers() {
 async fn a_known_client_comes_with_many_connections_at_once() {
     outrigger_sandbox::open_files::raise_limit();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = served_at(Door::new, listener);
+    let address = served_at(Acceptor::new, listener);
     let plain = format!(
         "GET /plain HTTP/1.1\r\nhost: {address}\r\nauthorization: Basic b3BlbmNvZGU6c2VjcmV0\r\n\r\n"
     );

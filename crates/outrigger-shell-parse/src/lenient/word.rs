@@ -1,46 +1,36 @@
-//! Words: quotes, variables and substitutions.
+//! Words: variables and substitutions.
 
 use super::{NESTED, Reader, ansi};
+use crate::lexer::{Lexer, Part};
 use crate::{UNKNOWN, Word};
 
 impl Reader<'_> {
     pub(super) fn word(&mut self) -> Option<Word> {
         let start = self.at;
         let mut value = String::new();
-        while let Some(c) = self.peek() {
-            match c {
-                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'<' | b'>' | b'(' | b')' => {
-                    break;
-                }
-                b'\'' => {
-                    let inner = self.src.get(self.at + 1..)?;
-                    let end = inner.find('\'')?;
-                    value.push_str(inner.get(..end)?);
-                    self.at += end + 2;
-                }
-                b'"' => self.double_quoted(&mut value)?,
-                b'\\' => {
-                    let next = self.rest().chars().nth(1)?;
-                    if next != '\n' {
-                        value.push(next);
-                    }
-                    self.at += 1 + next.len_utf8();
-                }
-                b'$' if self.starts("$'") => self.ansi_quoted(&mut value)?,
-                b'$' | b'`' => {
+        let mut lexer = Lexer::new(self.rest());
+        loop {
+            let part = lexer.next();
+            self.at = self.src.len() - lexer.rest().len();
+            match part.ok()? {
+                None => break,
+                Some(Part::Quoted(text)) => value.push_str(text),
+                Some(Part::Plain('*' | '?' | '[')) => value.push(UNKNOWN),
+                Some(Part::Plain(c)) => value.push(c),
+                Some(Part::Continuation) => {}
+                Some(Part::Expansion) => {
                     let from = self.at;
-                    self.dollar()?;
-                    let raw = self.src.get(from..self.at)?;
-                    expand(&mut value, raw);
-                }
-                b'*' | b'?' | b'[' => {
-                    value.push(UNKNOWN);
-                    self.at += 1;
-                }
-                _ => {
-                    let c = self.rest().chars().next()?;
-                    value.push(c);
-                    self.at += c.len_utf8();
+                    if !self.starts("$'") {
+                        self.dollar()?;
+                        expand(&mut value, self.src.get(from..self.at)?);
+                    } else if lexer.is_quoted() {
+                        // This quote means itself.
+                        value.push('$');
+                        self.at += 1;
+                    } else {
+                        self.ansi_quoted(&mut value)?;
+                    }
+                    lexer.skip(self.at - from);
                 }
             }
         }
@@ -49,42 +39,6 @@ impl Reader<'_> {
             value = raw.clone();
         }
         Some(Word { raw, value })
-    }
-
-    fn double_quoted(&mut self, value: &mut String) -> Option<()> {
-        self.at += 1;
-        loop {
-            let c = self.rest().chars().next()?;
-            match c {
-                '"' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                '\\' => {
-                    let next = self.rest().chars().nth(1)?;
-                    if !matches!(next, '$' | '`' | '"' | '\\' | '\n') {
-                        value.push('\\');
-                    }
-                    value.push(next);
-                    self.at += 1 + next.len_utf8();
-                }
-                // A quote means nothing here.
-                '$' if self.starts("$'") => {
-                    value.push(c);
-                    self.at += 1;
-                }
-                '$' | '`' => {
-                    let from = self.at;
-                    self.dollar()?;
-                    let raw = self.src.get(from..self.at)?;
-                    expand(value, raw);
-                }
-                other => {
-                    value.push(other);
-                    self.at += other.len_utf8();
-                }
-            }
-        }
     }
 
     // Reads `$'…'`.

@@ -1,9 +1,9 @@
 //! Changes to a real file behind the store's back: each is found, and the right record is named.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::diagnose::Diagnose;
 use proptest::prelude::*;
 use rusqlite::{Connection, params};
 

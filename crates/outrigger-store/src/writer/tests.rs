@@ -1,6 +1,6 @@
-use outrigger_protocol::diagnose::Diagnose;
 use std::path::Path;
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::id::EventId;
 use outrigger_protocol::log::LogRecord;
 

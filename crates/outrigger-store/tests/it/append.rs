@@ -1,7 +1,7 @@
 //! Writing and reading back; several writers on one file.
 
 use outrigger_protocol::diagnose::Diagnose;
-use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::{CallId, TurnId};
 use outrigger_protocol::log::{LogRecord, ToolRecord};
 use outrigger_protocol::tool::ToolCall;
@@ -13,22 +13,12 @@ use crate::support::*;
 
 fn hook(session: &str, turn: &str, point: &str) -> LogRecord {
     LogRecord::Hook(Box::new(HookRecord {
-        point: point.into(),
-        hook: point.into(),
-        plugin: "p".into(),
         session: Some(session.into()),
         turn: Some(turn.into()),
-        outcome: outrigger_protocol::hook::OutcomeKind::Ok,
-        decision: Decision::Continue,
         payload_bytes: 1,
-        carried: None,
-        cpu_ms: None,
         duration_ms: 0.5,
-        changed: Vec::new(),
-        values: Default::default(),
-        message: None,
         at: 1,
-        audit: Default::default(),
+        ..HookRecord::new(point, point, "p".into(), OutcomeKind::Ok)
     }))
 }
 

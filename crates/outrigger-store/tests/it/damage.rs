@@ -1,9 +1,9 @@
 //! Files that are damaged, foreign, or newer.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_store::{OpenOptions, SalvageReport, Store, StoreError, fault, salvage};
 
 use crate::support::*;

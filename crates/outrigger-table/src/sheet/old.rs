@@ -95,7 +95,7 @@ impl<'a> Container<'a> {
         for table in tables {
             next.extend(numbers(at(body, sector, table)?));
         }
-        let directory = chain((body, sector), &next, double(bytes, 48)?, usize::MAX)?;
+        let directory = chain(body, sector, &next, double(bytes, 48)?, usize::MAX)?;
         let streams: Vec<(String, u32, usize)> = directory
             .chunks_exact(128)
             .filter_map(|entry| {
@@ -114,9 +114,9 @@ impl<'a> Container<'a> {
         let sectors = double(bytes, 64)? as usize;
         if sectors > 0 {
             let (_, start, length) = streams.first()?;
-            small = chain((body, sector), &next, *start, *length)?;
+            small = chain(body, sector, &next, *start, *length)?;
             let length = sectors.checked_mul(sector)?;
-            let table = chain((body, sector), &next, double(bytes, 60)?, length)?;
+            let table = chain(body, sector, &next, double(bytes, 60)?, length)?;
             small_next = numbers(&table).collect();
         }
         Some(Self {
@@ -134,20 +134,15 @@ impl<'a> Container<'a> {
         let mut all = self.streams.iter();
         let (_, start, length) = all.find(|(it, ..)| it.eq_ignore_ascii_case(name))?;
         Some(if *length < SMALL {
-            chain(
-                (&self.small, SMALL_SECTOR),
-                &self.small_next,
-                *start,
-                *length,
-            )
+            chain(&self.small, SMALL_SECTOR, &self.small_next, *start, *length)
         } else {
-            chain((self.body, self.sector), &self.next, *start, *length)
+            chain(self.body, self.sector, &self.next, *start, *length)
         })
     }
 }
 
 /// Returns the sectors from `start` on, up to `length` bytes. `None` if they are invalid or cyclic.
-fn chain((data, size): (&[u8], usize), next: &[u32], start: u32, length: usize) -> Option<Vec<u8>> {
+fn chain(data: &[u8], size: usize, next: &[u32], start: u32, length: usize) -> Option<Vec<u8>> {
     let (mut out, mut sector) = (Vec::new(), start);
     for _ in 0..data.len() / size + 2 {
         if sector == END_OF_CHAIN || out.len() >= length {

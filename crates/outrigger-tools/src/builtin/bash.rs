@@ -24,14 +24,14 @@ use crate::shell::running::{Ended, Running};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Runs a command line with bash and answers with what it printed, standard output and standard error together.
+Runs a command line with bash and returns its output, standard output and standard error together.
 
-- Every call is a new shell in the working directory; variables and `cd` do not carry over. To work elsewhere give workdir instead of `cd`.
-- timeout is in milliseconds, 120000 when left out. When it passes, the command and all that it started are killed. What it leaves running in the background ends with the call.
-- There is no terminal and no input: use options that keep a command from asking (`-y`, `--no-edit`) and from paging.
-- Quote paths that have spaces. Join commands that depend on each other with `&&`; make independent ones separate calls in one answer.
-- Long output is cut to its end and kept whole in a file that the result names; do not cut it yourself with head or tail.
-- For reading, searching, changing and writing files use read, grep, glob, edit and write. Commit or push only when the user asks for it.
+- Every call starts a new shell in the working directory; variables and `cd` do not carry over. To work in another directory, set workdir instead of using `cd`.
+- timeout is in milliseconds (default 120000). When it expires, the command and everything it started are killed. Background processes end with the call.
+- There is no terminal and no input: use options that prevent prompts (`-y`, `--no-edit`) and pagers.
+- Quote paths that contain spaces. Join dependent commands with `&&`; run independent ones as separate calls in one answer.
+- Long output is truncated to its end and saved whole in a file that the result names; do not truncate it yourself with head or tail.
+- To read, search, change and write files, use read, grep, glob, edit and write. Commit or push only when the user asks.
 ";
 
 // Shells whose `-c` accepts what models write.

@@ -12,20 +12,20 @@ use crate::host::{PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Asks the language server of a file about its code.
+Queries the language server of a file.
 
 Operations:
 - goToDefinition: where the symbol is defined
-- findReferences: all places that use it
+- findReferences: all uses of it
 - hover: its type and documentation
 - documentSymbol: all symbols of the file
-- workspaceSymbol: symbols of the project whose name fits query
-- goToImplementation: what implements an interface or abstract method
-- prepareCallHierarchy: the function or method there, as the next two see it
-- incomingCalls: what calls it
-- outgoingCalls: what it calls
+- workspaceSymbol: symbols of the project whose name matches query
+- goToImplementation: the implementations of an interface or abstract method
+- prepareCallHierarchy: the function or method at that position, as used by the next two
+- incomingCalls: its callers
+- outgoingCalls: the functions that it calls
 
-All of them take filePath, line and character (both counted from 1, as editors show them). workspaceSymbol looks at the file only to find the server. Where no server is for this kind of file, that is an error.
+All of them take filePath, line and character (both counted from 1, as editors show them). workspaceSymbol uses the file only to find the server. If no server handles this kind of file, the call fails.
 ";
 
 /// The operations with their LSP methods, in OpenCode's order.

@@ -20,11 +20,11 @@ use crate::shell::running::Running;
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Runs a Python 3 script in the working directory and answers with what it printed, standard output and standard error together.
+Runs a Python 3 script in the working directory and returns its output, standard output and standard error together.
 
-- Every call is a new process. Print what you want to know. There is no terminal.
-- input is what the script reads from standard input. timeout is in milliseconds, 120000 when left out; then the script and all that it started are killed.
-- The script may do what a shell command may do here, no more.
+- Every call starts a new process. Print what you want to know. There is no terminal.
+- input is the standard input of the script. timeout is in milliseconds (default 120000); when it expires, the script and everything it started are killed.
+- The script has the permissions of a shell command.
 ";
 /// Maximum bytes of a script, which is passed as an argument.
 const MAX_SCRIPT_BYTES: usize = 100 * 1024;

@@ -13,13 +13,13 @@ use crate::host::ToolContext;
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Puts one or more questions to the user and waits for the answers.
+Asks the user one or more questions and waits for the answers.
 
-Ask when the work could go several ways and only the user can know which: what is preferred, what was meant, what may be changed. Do not ask what the project itself can tell you.
+Ask when only the user can decide: preferences, ambiguous instructions, what may be changed. Do not ask what you can find out from the project.
 
-- Give each question a few options that differ in what follows from them; put the one that you would take first and add (Recommended) to its label.
-- The user can always type an answer of their own, so leave out options such as Other.
-- multiple: true lets the user choose several. An answer is the list of the chosen labels.
+- Give each question a few options with different consequences; put the one that you recommend first and add (Recommended) to its label.
+- The user can always type another answer, so omit options such as Other.
+- multiple: true lets the user choose several options. An answer is the list of the chosen labels.
 ";
 
 /// Questions to the user. The tool is hidden: the host offers it if a user can answer.

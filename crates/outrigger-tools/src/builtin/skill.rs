@@ -10,9 +10,9 @@ use crate::host::{PermissionAsk, SkillEntry, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Loads a skill: instructions for a kind of task, with scripts and reference files where it has them.
+Loads a skill: instructions for a kind of task, possibly with scripts and reference files.
 
-When the task at hand is what a skill is for, load it before you begin and follow it. Paths in its text are relative to its own folder, which the result names.
+If a skill fits the task, load it before you start and follow it. Paths in its text are relative to its folder, which the result names.
 ";
 
 // Maximum number of files of the skill's folder in the result, as in OpenCode.

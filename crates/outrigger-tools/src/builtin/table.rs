@@ -20,12 +20,12 @@ use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r#"
-Reads a table (.csv, .tsv, .jsonl, .xlsx, .xls, .ods), and filters, joins, sorts and cuts it. Answers with rows as CSV, or writes them to a file.
+Reads a table (.csv, .tsv, .jsonl, .xlsx, .xls, .ods), and filters, joins, sorts and limits it. Returns rows as CSV, or writes them to a file.
 
-- Steps, each left out where it is not named: path or rows, join, where, sort, offset and limit, columns, to.
-- where: all conditions have to hold. op is eq, ne, lt, le, gt, ge, contains, starts_with, ends_with, in (value is a list), empty or not_empty. Texts that look like numbers compare as numbers.
+- Steps, in this order, each optional: path or rows, join, where, sort, offset and limit, columns, to.
+- where: all conditions must hold. op is eq, ne, lt, le, gt, ge, contains, starts_with, ends_with, in (value is a list), empty or not_empty. Texts that look like numbers compare as numbers.
 - join: {"path": "b.csv", "on": [{"left": "id", "right": "user_id"}], "how": "inner"}; how is inner, left, right or outer.
-- to writes .csv, .tsv, .jsonl or .xlsx and replaces what is there; the other formats can be read only. Without to at most 100 rows are answered, or limit.
+- to writes .csv, .tsv, .jsonl or .xlsx and replaces an existing file; the other formats are read-only. Without to, at most 100 rows are returned, or limit.
 - rows, instead of path, is a list of objects for a new table.
 "#;
 /// Default number of rows returned.

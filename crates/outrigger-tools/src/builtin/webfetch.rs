@@ -21,12 +21,12 @@ use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Gets a page from the web by its address and answers with its content.
+Fetches a URL and returns its content.
 
-- url begins with http:// or https://.
-- format: markdown (the default) and text convert HTML pages; html leaves them as they are. Other kinds of text come as they are, images as images.
-- timeout is in seconds, at most 120. Up to 5 MB are taken.
-- It changes nothing anywhere. Where there is a more special tool for a service, prefer that.
+- url starts with http:// or https://.
+- format: markdown (the default) and text convert HTML pages; html returns them unchanged. Other text is returned unchanged, images as images.
+- timeout is in seconds, at most 120. At most 5 MB are read.
+- It is read-only. If there is a more specific tool for a service, prefer that.
 ";
 
 // OpenCode's figures.

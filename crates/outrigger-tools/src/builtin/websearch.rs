@@ -16,11 +16,11 @@ use crate::host::{PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Searches the web and answers with what was found: titles, addresses and the parts of the pages that matter for the query.
+Searches the web and returns titles, URLs and the relevant parts of the pages.
 
-- Use it for what is newer than what you know, and to find pages; webfetch gets a page whose address you have.
+- Use it for information newer than your training data, and to find pages; webfetch fetches a known URL.
 - query is a question or a few words. For news, name the year; the date is in your instructions.
-- The query is sent to a search service: put nothing into it that is secret.
+- The query is sent to a search service: do not include secrets.
 ";
 
 /// Timeout of the service (OpenCode's).

@@ -40,7 +40,7 @@ impl ToolRuntime {
         let schema = Schema::compile(tool.argument_schema()).map_err(bad)?;
         let output = declared.output_schema.as_ref();
         let output = output.map(OutputSchema::compile).transpose().map_err(bad)?;
-        self.register_as(tool, (schema, output), declared, false)
+        self.register_as(tool, schema, output, declared, false)
     }
 
     /// Like [`Self::register`], for a bundled tool, which does not declare itself. `rooted`: it opens files only through the
@@ -58,7 +58,7 @@ impl ToolRuntime {
         let output = declared.output_schema.as_ref();
         let output = output.map(OutputSchema::of_bundled);
         let name = tool.spec().name.clone();
-        self.register_as(tool, (schema, output), declared, rooted)?;
+        self.register_as(tool, schema, output, declared, rooted)?;
         sync::write(&self.bundled).extend(self.find(&name));
         Ok(())
     }
@@ -66,7 +66,8 @@ impl ToolRuntime {
     fn register_as(
         &self,
         tool: Arc<dyn Tool>,
-        (schema, output): (Schema, Option<OutputSchema>),
+        schema: Schema,
+        output: Option<OutputSchema>,
         declared: Declared,
         rooted: bool,
     ) -> Result<(), ToolError> {

@@ -1,6 +1,5 @@
 //! Declarations of tools, and how the runtime uses them (D6, D7); contracts and their providers (C11).
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use outrigger_protocol::canonical::CanonicalCall;
 use outrigger_protocol::descriptor::{Capability, Constraints, Contract, Declared};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput, ToolSpec};
 use outrigger_tools::routes::{Invocation, Provider, Route, Routes};
 use outrigger_tools::{FnTool, Grant, Stage, ToolContext, ToolError};

@@ -1,6 +1,5 @@
 //! Order, validation, hooks, limits, deadlines.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::descriptor::{Constraints, Declared};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput, ToolSpec};
 use outrigger_tools::{
     CancelFlag, FnTool, PermissionAsk, Tool, ToolContext, ToolError, ToolRuntime, builtin,

@@ -141,13 +141,15 @@ impl AgentState {
     pub(super) async fn bind(self: &Arc<Self>, notices: UnboundedReceiver<Notice>) {
         plugin_tools::register(self);
         mcp::bind(self).await;
-        let places = (
+        outrigger_browser::offer(
+            &self.config.settings.browser,
             || self.processes.temporary.folder(),
-            &*self.project.folders.data,
+            &self.project.folders.data,
+            &self.processes.spawner,
+            &self.store,
+            &self.tools.runtime,
+            self.bus.listen(),
         );
-        let (settings, runtime) = (&self.config.settings.browser, &self.tools.runtime);
-        let by = (&self.processes.spawner, &self.store);
-        outrigger_browser::offer(settings, places, by, runtime, self.bus.listen());
         capability_grants::narrow(self);
         contract_routes::bind(self, self.config.env());
         lsp::bind(self);

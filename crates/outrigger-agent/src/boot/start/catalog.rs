@@ -14,8 +14,7 @@ use outrigger_plugins::Plugins;
 use outrigger_prompt::command::CommandInfo;
 use outrigger_prompt::template::BUNDLED;
 use outrigger_protocol::id::PluginId;
-use outrigger_tools::ToolRuntime;
-use outrigger_tools::builtin;
+use outrigger_tools::{ToolRuntime, builtin};
 use outrigger_workspace::Folders;
 
 use super::assemble::Parts;

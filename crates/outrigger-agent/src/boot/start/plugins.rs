@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outrigger_config::settings::{Install, Sandbox};
-use outrigger_permissions::command_sandbox;
-use outrigger_permissions::{folder_trust, sandbox_policy};
+use outrigger_permissions::{command_sandbox, folder_trust, sandbox_policy};
 use outrigger_plugins::{LoadOptions, Notice, NoticeFn, PluginSettings, Plugins};
 use outrigger_workspace::ProjectLocation;
 use serde_json::json;

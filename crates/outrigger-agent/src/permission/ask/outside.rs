@@ -50,7 +50,7 @@ impl AgentState {
                 "output": printed,
             });
             let mut standstill = None;
-            let asked = self.ask_person(asker, (OUTSIDE, command), metadata, Some(&mut standstill));
+            let asked = self.ask_person(asker, OUTSIDE, command, metadata, Some(&mut standstill));
             if !asked.await {
                 return None;
             }
@@ -77,7 +77,7 @@ impl AgentState {
             "system": request.system,
             "messages": request.messages,
         });
-        self.ask_person(asker, (SAMPLING, &request.server), metadata, None)
+        self.ask_person(asker, SAMPLING, &request.server, metadata, None)
             .await
     }
 
@@ -86,7 +86,8 @@ impl AgentState {
     async fn ask_person(
         self: &Arc<Self>,
         asker: &Asker<'_>,
-        (permission, pattern): (&str, &str),
+        permission: &str,
+        pattern: &str,
         metadata: Value,
         standstill: Option<&mut Option<Standstill>>,
     ) -> bool {
@@ -119,8 +120,14 @@ impl AgentState {
             ..PermissionAsk::default()
         };
         asker.reported().await;
-        let open = (asked, true);
-        let answer = self.ask_user(request, open, asker.rules, Answering::Ask, standstill);
+        let answer = self.ask_user(
+            request,
+            asked,
+            true,
+            asker.rules,
+            Answering::Ask,
+            standstill,
+        );
         let answer = answer.await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
         let mut causes = asker.causes.clone();

@@ -22,7 +22,8 @@ impl AgentState {
     pub(super) async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
-        (ask, alone): (PermissionAsk, bool),
+        ask: PermissionAsk,
+        alone: bool,
         rules: &[&[Rule]],
         answering: Answering,
         standstill: Option<&mut Option<Standstill>>,

@@ -1,12 +1,10 @@
 //! Credentials of providers, and what plugins do with them.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use outrigger_models::{
     CredentialError, Credentials, FetchRequest, FetchResponse, Models, ProviderFetch, Speaker,
     Stored,
@@ -14,6 +12,7 @@ use outrigger_models::{
 use outrigger_plugins::{AuthHook, Grant, PluginFetch, Plugins, ProviderHook};
 use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::login::AuthFetch;
 use outrigger_workspace::ProjectLocation;

@@ -1,7 +1,6 @@
 //! Logins at providers, by methods of plugins or built-in ones: the implementation of `outrigger auth` and the routes under
 //! `/provider`.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use outrigger_files::sync::lock;
 use outrigger_models::{CredentialError, login_methods, wrong_login_answer};
 use outrigger_plugins::{AuthHook, Begun, PluginError};
 use outrigger_protocol::auth::{AuthMethod, Authorization, Credential, LoginMethods};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::id::PluginId;
 use serde_json::{Value, json};
 
@@ -281,7 +281,7 @@ impl Agent {
         match &*login {
             PendingLogin::Plugin(flow) => {
                 let result = flow.finish(code.filter(|_| wants_code)).await?;
-                self.store_login((provider, flow.plugin()), &result, None)
+                self.store_login(provider, flow.plugin(), &result, None)
                     .await
             }
             PendingLogin::BuiltIn(waiting) => {
@@ -320,7 +320,7 @@ impl Agent {
             Begun::Over(Value::Null) | Begun::Waits(_) => json!({ "type": "success" }),
             Begun::Over(result) => result,
         };
-        self.store_login((provider, &hook.plugin), &result, Some((key, answers)))
+        self.store_login(provider, &hook.plugin, &result, Some((key, answers)))
             .await
     }
 
@@ -328,7 +328,8 @@ impl Agent {
     /// than its own: without it, the plugin must not choose whose account pays.
     async fn store_login(
         &self,
-        (provider, plugin): (&str, &str),
+        provider: &str,
+        plugin: &str,
         result: &Value,
         typed: Option<(&str, BTreeMap<String, String>)>,
     ) -> Result<(), LoginError> {

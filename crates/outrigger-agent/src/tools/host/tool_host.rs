@@ -104,7 +104,7 @@ impl ToolHost for CallHost {
         *lock(&self.input_hash) = Some(input_hash.clone());
         Box::pin(
             self.state
-                .audit_intent((&self.call, self.causes()), &self.turn, input_hash),
+                .audit_intent(&self.call, self.causes(), &self.turn, input_hash),
         )
     }
 
@@ -229,7 +229,8 @@ impl ToolHost for CallHost {
             self.state
                 .sample(
                     &self.session_id,
-                    (&self.tool.message_id, &self.model),
+                    &self.tool.message_id,
+                    &self.model,
                     request,
                 )
                 .await

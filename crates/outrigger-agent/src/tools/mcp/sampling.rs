@@ -19,7 +19,8 @@ impl AgentState {
     pub(crate) async fn sample(
         &self,
         session_id: &SessionId,
-        (message_id, model): (&MessageId, &ModelRef),
+        message_id: &MessageId,
+        model: &ModelRef,
         request: SampleRequest,
     ) -> Result<SampleAnswer, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();

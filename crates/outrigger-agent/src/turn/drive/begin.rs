@@ -1,11 +1,11 @@
 //! Starts the effects: each runs in a separate task and reports back with a message.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::sync::Arc;
 
 use outrigger_kernel::hooks::points::{llm::before_request::Step, tool::on_error};
 use outrigger_kernel::hooks::{Context, HookPoint};
 use outrigger_kernel::turn::Effect;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::id::MessageId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::{NamedError, UserMessage};

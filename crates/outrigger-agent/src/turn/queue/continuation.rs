@@ -9,7 +9,6 @@ use outrigger_kernel::turn::Turn;
 use outrigger_plugins::PipelineResult;
 use outrigger_prompt::parts::prompt_of;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{
     MessageInfo, MessageTime, Part, PartKind, TextPart, UserMessage,
@@ -77,10 +76,9 @@ impl Continuation {
             return None;
         }
         self.times += 1;
-        let handlers = result.records.iter();
-        let handlers = handlers.filter(|it| it.decision == Decision::Patch);
-        let by = handlers.fold(Provenance::default(), |causes, it| {
-            causes.with(Actor::plugin(&it.plugin), Deed::Prompted, None)
+        let plugins = result.changed_by();
+        let by = plugins.iter().fold(Provenance::default(), |causes, id| {
+            causes.with(Actor::plugin(id), Deed::Prompted, None)
         });
         Some((text, by))
     }
@@ -92,7 +90,8 @@ impl Agent {
         &self,
         id: &SessionId,
         turn: &Turn,
-        (text, by): (String, Provenance),
+        text: String,
+        by: Provenance,
     ) -> Result<Option<Begin>, AgentError> {
         let before = turn.user();
         let at = now();

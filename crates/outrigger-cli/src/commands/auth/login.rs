@@ -161,7 +161,7 @@ async fn questions(
                 let chosen = prompt::choose(&prompt.message, &labels)?;
                 options.get(chosen).map(|o| o.value.clone())
             }
-            _ => Some(typed(agent, id, method, (at, prompt)).await?),
+            _ => Some(typed(agent, id, method, at, prompt).await?),
         };
         answers.insert(prompt.key.clone(), answer.unwrap_or_default());
     }
@@ -172,7 +172,8 @@ async fn typed(
     agent: &Agent,
     id: &str,
     method: usize,
-    (at, prompt): (usize, &AuthPrompt),
+    at: usize,
+    prompt: &AuthPrompt,
 ) -> Result<String, Failure> {
     let question = match &prompt.placeholder {
         Some(example) => format!("{} ({example})", prompt.message),

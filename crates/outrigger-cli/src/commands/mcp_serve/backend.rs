@@ -196,7 +196,7 @@ impl AgentBackend {
         let session = self.own(caller).await?;
         let called = self
             .agent
-            .remote_call(&session, &caller.client, (tool, arguments));
+            .remote_call(&session, &caller.client, tool, arguments);
         let outcome = called.await.map_err(|error| error.to_string())?;
         Ok(of_tool(&outcome))
     }

@@ -323,22 +323,10 @@ mod tests {
     #[test]
     fn a_turn_is_one_block_whatever_comes_between() {
         let record = |turn: Option<&str>, hook: &str, at: u64| HookRecord {
-            point: hook.to_owned(),
-            hook: hook.to_owned(),
-            plugin: "p".into(),
-            session: None,
             turn: turn.map(Into::into),
-            outcome: OutcomeKind::Ok,
-            decision: Decision::Continue,
-            payload_bytes: 0,
-            carried: None,
             duration_ms: 1.0,
-            cpu_ms: None,
-            changed: Vec::new(),
-            values: Default::default(),
-            message: None,
             at,
-            audit: Default::default(),
+            ..HookRecord::new(hook, hook, "p".into(), OutcomeKind::Ok)
         };
         let records = [
             record(Some("trn_1"), "chat.message", 1000),

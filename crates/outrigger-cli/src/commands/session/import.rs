@@ -34,7 +34,7 @@ pub(crate) async fn import(global: &Global, args: ImportArgs) -> Result<u8, Fail
     }
     let store = Store::open(&boot.folders.store())?.0;
     let to = destination(&store, &location)?;
-    let counts = all(&source, &chosen, &to, (&store, args.dry_run), &mut problems).await?;
+    let counts = all(&source, &chosen, &to, &store, args.dry_run, &mut problems).await?;
     said(&problems);
     counts.report(&source, here.as_deref(), args.dry_run);
     Ok(u8::from(counts.failed > 0))
@@ -214,7 +214,8 @@ async fn all(
     source: &Source,
     chosen: &[&StoredSession],
     to: &Destination,
-    (store, is_dry): (&Store, bool),
+    store: &Store,
+    is_dry: bool,
     problems: &mut Vec<Problem>,
 ) -> Result<Counts, Failure> {
     let mut counts = Counts::default();

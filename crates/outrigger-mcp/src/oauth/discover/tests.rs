@@ -140,7 +140,7 @@ async fn a_server_elsewhere_names_nothing_of_this_machine() {
             got.as_ref().is_err_and(|it| it.reason.contains(says)),
             "{got:?}"
         );
-        let sent = post((&named, &way), "text/plain", None, String::new()).await;
+        let sent = post(&named, &way, "text/plain", None, String::new()).await;
         assert!(sent.is_err_and(|it| it.contains(says)));
     }
     let redirect = |text: &str| Redirects::Public.check(&Url::parse(text).unwrap());

@@ -5,7 +5,6 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use outrigger_config::settings::{Js, JsRuntime as Wanted, Sandbox, Trust};
 use outrigger_config::{PluginScope, PolicyFile, Settings, package_name};
 use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
 use outrigger_kernel::breaker::Rules;
+use outrigger_protocol::diagnose::Diagnose;
 use tracing::Level;
 
 use crate::error::PluginError;

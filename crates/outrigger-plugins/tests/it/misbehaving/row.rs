@@ -1,6 +1,5 @@
 //! One row: a fault at a place, and its observed effects.
 
-use outrigger_protocol::diagnose::Diagnose;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use outrigger_config::PluginSpec;
 use outrigger_config::settings::Isolation;
 use outrigger_plugins::{Notice, PluginRules, Plugins, Stage};
 use outrigger_protocol::Object;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_test_support::misbehaving::{HOOKS, SOURCE, is_hang, liar, short, works};
 use outrigger_test_support::process::runs_with;

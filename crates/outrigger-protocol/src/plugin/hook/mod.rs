@@ -165,6 +165,32 @@ pub struct HookRecord {
     pub audit: HookAudit,
 }
 
+impl HookRecord {
+    /// Creates the record of a call of `hook` at `point` that let the chain continue, without session, payload or changes. The
+    /// caller sets what applies with `..HookRecord::new(…)`.
+    #[must_use]
+    pub fn new(point: &str, hook: &str, plugin: PluginId, outcome: OutcomeKind) -> Self {
+        Self {
+            point: point.to_owned(),
+            hook: hook.to_owned(),
+            plugin,
+            session: None,
+            turn: None,
+            outcome,
+            decision: Decision::Continue,
+            payload_bytes: 0,
+            carried: None,
+            duration_ms: 0.0,
+            cpu_ms: None,
+            changed: Vec::new(),
+            values: ChangedValues::default(),
+            message: None,
+            at: 0,
+            audit: HookAudit::default(),
+        }
+    }
+}
+
 /// Fields of a handler's run that only the audit keeps; they are not in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookAudit {

@@ -155,7 +155,7 @@ impl Rules {
         use std::os::fd::AsRawFd as _;
         if !self.unix_sockets {
             let own = self.loopback.as_ref().ok_or(libc::EPERM)?.own();
-            return unix_sockets::connect(own, path, socket, &caller, (listener, asked));
+            return unix_sockets::connect(own, path, socket, &caller, listener, asked);
         }
         // The service sees the host as its peer, which may have access that the caller lacks.
         if caller.user != rustix::process::geteuid().as_raw() {

@@ -40,7 +40,8 @@ pub(super) fn connect(
     path: PathBuf,
     socket: OwnedFd,
     caller: &Caller,
-    (listener, asked): (&Listener, &PendingCall),
+    listener: &Listener,
+    asked: &PendingCall,
 ) -> Result<ConnectDecision, Errno> {
     if caller.user != rustix::process::geteuid().as_raw() {
         return Err(libc::EPERM);

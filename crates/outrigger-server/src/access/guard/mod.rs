@@ -21,7 +21,7 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::uri::Authority;
-use outrigger_bridge::Visitor;
+use outrigger_bridge::ConnectionHandle;
 use outrigger_protocol::message::NamedError;
 use sha2::{Digest as _, Sha256};
 
@@ -224,7 +224,7 @@ fn a_form_sends(request: &Request) -> bool {
     request.method() == Method::POST && is_of_form && !has_ours
 }
 
-/// Marks a request without a password whose ticket its route must check. It starts no agent: strangers must not choose a folder's plugins.
+/// Marks a request without a password whose ticket its route must check. It starts no agent: unauthenticated clients must not choose a folder's plugins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByTicket;
 
@@ -249,10 +249,13 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
             .headers()
             .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     // `None` if no port is open.
-    let visitor = request.extensions().get::<ConnectInfo<Visitor>>().cloned();
-    let let_in = || {
-        if let Some(ConnectInfo(visitor)) = &visitor {
-            visitor.let_in();
+    let connection = request
+        .extensions()
+        .get::<ConnectInfo<ConnectionHandle>>()
+        .cloned();
+    let authenticated = || {
+        if let Some(ConnectInfo(connection)) = &connection {
+            connection.authenticated();
         }
     };
     if let Some(session) = &guard.page {
@@ -265,7 +268,7 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
     let mut response = if origin.is_some() && preflight {
         permitted(&request)
     } else if guard.knows_user(&request) {
-        let_in();
+        authenticated();
         next.run(request).await
     } else if page::is_page(request.method(), request.uri())
         || page::is_sign_in(request.method(), request.uri())
@@ -277,7 +280,7 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
         request.extensions_mut().insert(ByTicket);
         let response = next.run(request).await;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let_in();
+            authenticated();
         }
         response
     } else {

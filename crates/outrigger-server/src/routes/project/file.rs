@@ -84,9 +84,8 @@ async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Jso
     blocking(move || {
         let searched = Searched::of(&agent)?;
         let root = searched.root();
-        let searched_in = (&*root, &*searched.directory);
-        let rules = searched.view.into_search_rules();
-        let hits = search::lines(searched_in, &query.pattern, MAX_LINES, &*rules)
+        let (named, rules) = (searched.directory, searched.view.into_search_rules());
+        let hits = search::lines(&root, &named, &query.pattern, MAX_LINES, &*rules)
         .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?;
         let hits = hits.into_iter().map(|hit| {
             let spans = hit.spans.iter().map(|(start, end)| {

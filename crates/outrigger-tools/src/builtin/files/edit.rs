@@ -15,12 +15,12 @@ use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Replaces a text in a file.
+Replaces text in a file.
 
-- oldString has to be what stands in the file, with its indentation. Do not take over the line numbers (`12: `) that read puts before each line.
-- It has to be found exactly once. If it is found more often, give more of the lines around it, or set replaceAll to change every place (to rename something, for instance).
-- newString takes its place as it is, so write it with the right indentation.
-- An empty oldString makes a new file with newString as content.
+- oldString must match the file exactly, including indentation, without the line numbers (`12: `) that read adds.
+- It must match exactly once. If it matches more often, include more surrounding lines, or set replaceAll to replace every match (for example, to rename something).
+- newString is inserted verbatim, so write it with the right indentation.
+- An empty oldString creates a new file with newString as its content.
 - filePath is an absolute path, or relative to the working directory.
 ";
 

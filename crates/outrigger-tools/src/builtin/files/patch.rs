@@ -18,9 +18,9 @@ use crate::tool::Tool;
 use plan::{Change, Plan, plan};
 
 const DESCRIPTION: &str = r#"
-Changes files by a patch: adds, deletes, changes and moves as many as it names. Nothing is changed unless the whole patch fits.
+Applies a patch that adds, deletes, changes and moves files. Nothing is changed unless the whole patch applies.
 
-A patch begins and ends with a line of its own, and has a section for each file:
+A patch starts and ends with a marker line and has one section per file:
 
 *** Begin Patch
 *** Add File: notes.txt
@@ -35,10 +35,10 @@ A patch begins and ends with a line of its own, and has a section for each file:
 *** Delete File: old.txt
 *** End Patch
 
-- Every line of a new file begins with `+`. A section that deletes has no lines.
-- In a section that updates each place begins with `@@`, which may name a line that stands somewhere before it (a function's head, for instance). Its lines begin with a space (stays), `-` (goes) or `+` (comes). Give about three lines around a change, as they stand in the file.
-- Places of one file come in the order in which they stand in it.
-- `Move to` is optional and stands right behind `Update File`.
+- Every line of a new file starts with `+`. A section that deletes a file has no lines.
+- In a section that updates a file, each hunk starts with `@@`, optionally followed by an earlier line of the file (for example, a function's signature). Its lines start with a space (unchanged), `-` (removed) or `+` (added). Include about three unchanged lines around a change, exactly as in the file.
+- Hunks are in the order of the file.
+- `Move to` is optional and directly follows `Update File`.
 - Paths are relative to the working directory, or absolute.
 "#;
 

@@ -20,12 +20,12 @@ use crate::host::{CancelFlag, PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Shows a file, or what is in a folder.
+Reads a file, or lists a folder.
 
 - filePath is an absolute path, or relative to the working directory.
-- Lines are numbered from 1, as in `12: text`. Up to 2000 lines and 50 KB are shown; offset (the first line) and limit (how many) show another part. Lines over 2000 characters are cut.
+- Lines are numbered from 1, as in `12: text`. At most 2000 lines and 50 KB are returned; use offset (first line) and limit (number of lines) for other parts. Lines over 2000 characters are truncated.
 - Images and PDF files are shown to you as such.
-- Read the parts of a large file that you need, found with grep; and read several files in one answer when you know that you need them.
+- Of a large file, find the parts that you need with grep and read only those. Read several files in one answer when you know that you need them.
 ";
 
 // OpenCode's figures.

@@ -14,11 +14,11 @@ use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Writes a file, with all of its content. A file that is there already is replaced; missing folders are made.
+Writes a whole file. An existing file is replaced; missing folders are created.
 
 - Read a file before you replace it. To change part of a file use edit, which sends less and loses nothing.
 - filePath is an absolute path, or relative to the working directory.
-- Do not write README files or other documents that nobody asked for.
+- Do not write README files or other documents unless asked to.
 ";
 
 /// The write tool.

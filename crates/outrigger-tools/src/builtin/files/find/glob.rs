@@ -15,11 +15,11 @@ use crate::host::{PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Finds files by name. Answers with absolute paths, newest file first, at most 100.
+Finds files by name. Returns at most 100 absolute paths, newest file first.
 
-- pattern: `*.rs` finds at any depth, `src/**/*.ts` from the searched folder, `*.{js,ts}` either.
-- path: the folder to search; the working directory when left out. Leave it out rather than guess.
-- Files that .gitignore leaves out are skipped here too.
+- pattern: `*.rs` matches at any depth, `src/**/*.ts` below the searched folder, `*.{js,ts}` either extension.
+- path: the folder to search (default: the working directory). Omit it rather than guess.
+- Files ignored by .gitignore are skipped.
 ";
 
 // Maximum number of files held in memory; the oldest are dropped.

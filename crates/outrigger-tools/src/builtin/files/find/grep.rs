@@ -20,12 +20,12 @@ use crate::host::{PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
-Finds lines in files by a regular expression. Answers with file, line number and line, newest file first, at most 100 lines.
+Finds lines in files by a regular expression. Returns at most 100 lines with file and line number, newest file first.
 
-- pattern: the syntax of Rust's regex crate (as ripgrep); escape `(`, `{` and `.` where you mean them literally. Upper and lower case differ; begin with `(?i)` if they should not.
-- include: only files whose name fits, for instance `*.rs` or `*.{ts,tsx}`.
-- path: a folder or a file; the working directory when left out.
-- Files that .gitignore leaves out and binary files are not searched. To count matches, run rg with bash.
+- pattern: the syntax of Rust's regex crate, as in ripgrep; escape literal `(`, `{` and `.`. Matching is case-sensitive; start with `(?i)` for case-insensitive.
+- include: only files whose name matches, for example `*.rs` or `*.{ts,tsx}`.
+- path: a folder or a file (default: the working directory).
+- Files ignored by .gitignore and binary files are skipped. To count matches, run rg with bash.
 ";
 
 const MAX_LINE_LENGTH: usize = 2000;

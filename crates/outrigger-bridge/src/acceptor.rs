@@ -1,14 +1,14 @@
-//! The door of a port: who has not shown yet that they may come in are few, and do not stay (C9, 3). The bridge and
-//! `outrigger serve` listen behind it.
+//! Accepts connections and bounds those that have not authenticated yet, in number and in time (C9, 3). The bridge and
+//! `outrigger serve` listen with it.
 //!
-//! Everybody is let as far as the door at once, so that strangers who are slow keep nobody waiting. Where there are too many
-//! of them, one goes: of an address that nobody was let in from, of those the one with the most strangers, and of these who
-//! has stood there longest. A client says who it is with its first bytes, and has left the strangers by then. A program that
-//! opens many connections at once is there a moment before those bytes: an address that somebody was let in from has more
-//! places.
+//! Every connection is accepted at once, so that slow clients delay nobody. If too many of them have not authenticated, one is
+//! evicted: an address from which no client has authenticated is preferred, of those the one with the most connections, and of
+//! these the oldest. A client authenticates with its first request. A program that opens many connections at once has them all
+//! pending for a moment, so an address from which a client has authenticated has additional slots.
 //!
-//! A stranger's time runs to the first request that is let in, not to the end of a request's head, and then ends: who is
-//! refused again and again goes, and a client's connection that waits for its next request, or that events go out on, stays.
+//! The deadline of a connection runs until its first authenticated request, not until the head of a request is complete: one
+//! whose requests are refused again and again is closed. An authenticated connection that waits for its next request, or that
+//! receives events, has no deadline.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -25,60 +25,61 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
-/// Maximum bytes that a stranger may send: a request's line and head.
+/// Maximum bytes that a client may send before it authenticates: the line and head of a request.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Addresses that are remembered since somebody was let in from them.
+/// Maximum number of remembered addresses from which a client has authenticated.
 const MAX_KNOWN: usize = 256;
-/// How long a stranger may take where more than half of the places are taken.
-const HURRIED: Duration = Duration::from_millis(2500);
+/// Time to authenticate while more than half of the slots are used.
+const CROWDED_HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(2500);
 
-/// A port and what bounds strangers at it.
+/// A port, and the bounds for connections that have not authenticated.
 #[derive(Debug)]
-pub struct Door {
+pub struct Acceptor {
     listener: TcpListener,
-    strangers: Arc<Mutex<Strangers>>,
+    pending: Arc<Mutex<PendingConnections>>,
     handshake_timeout: Duration,
 }
 
-/// Who is there and was not let in.
+/// The connections that have not authenticated.
 #[derive(Debug)]
-struct Strangers {
+struct PendingConnections {
     most: usize,
-    /// Places beside those, for addresses that somebody was let in from.
+    /// Additional slots for known addresses.
     more_for_known: usize,
     next: u64,
-    /// In the order in which they came.
-    all: BTreeMap<u64, Stranger>,
-    /// Addresses that somebody was let in from, the last one at the end.
+    /// In the order in which they were accepted.
+    all: BTreeMap<u64, PendingConnection>,
+    /// Addresses from which a client has authenticated, the most recent one at the end.
     known: VecDeque<IpAddr>,
 }
 
 #[derive(Debug)]
-struct Stranger {
+struct PendingConnection {
     address: IpAddr,
-    /// The tasks that wait for the stranger's next bytes, or to send some.
+    /// The tasks that wait to read from it, and to write to it.
     wakers: [Option<Waker>; 2],
 }
 
-impl Strangers {
-    fn come(&mut self, address: IpAddr) -> u64 {
+impl PendingConnections {
+    fn add(&mut self, address: IpAddr) -> u64 {
         let number = self.next;
         self.next += 1;
         let wakers = [None, None];
-        self.all.insert(number, Stranger { address, wakers });
-        // Half of the places at most are for one address, as long as it is not known.
+        self.all
+            .insert(number, PendingConnection { address, wakers });
+        // An unknown address has at most half of the slots.
         let of_address = self.all.values().filter(|it| it.address == address);
         let too_many = of_address.count() > self.most.div_ceil(2) && !self.known.contains(&address);
-        if self.taken() > self.most || too_many {
-            self.send_one_away(too_many.then_some(address));
+        if self.used() > self.most || too_many {
+            self.evict_one(too_many.then_some(address));
         }
         number
     }
 
-    /// How many of the places are taken that are for everybody.
-    fn taken(&self) -> usize {
-        let is_known = |it: &&Stranger| self.known.contains(&it.address);
-        // Nobody has to be looked at where there cannot be too many.
+    /// Returns how many of the slots for all addresses are used.
+    fn used(&self) -> usize {
+        let is_known = |it: &&PendingConnection| self.known.contains(&it.address);
+        // Skips counting where there cannot be too many.
         let known = if self.all.len() > self.most && self.more_for_known > 0 {
             self.all.values().filter(is_known).count()
         } else {
@@ -87,11 +88,14 @@ impl Strangers {
         self.all.len() - known.min(self.more_for_known)
     }
 
-    /// Takes one's place away; the connection ends when it looks for it.
-    fn send_one_away(&mut self, of: Option<IpAddr>) {
+    /// Evicts a connection; its tasks are woken and find that it has no slot.
+    fn evict_one(&mut self, of: Option<IpAddr>) {
         let mut counts: BTreeMap<(bool, IpAddr), usize> = BTreeMap::new();
-        for stranger in self.all.values() {
-            let key = (!self.known.contains(&stranger.address), stranger.address);
+        for connection in self.all.values() {
+            let key = (
+                !self.known.contains(&connection.address),
+                connection.address,
+            );
             *counts.entry(key).or_default() += 1;
         }
         let most = counts
@@ -104,12 +108,12 @@ impl Strangers {
         let oldest = all
             .find(|(_, it)| it.address == address)
             .map(|(number, _)| *number);
-        if let Some(gone) = oldest.and_then(|number| self.all.remove(&number)) {
-            gone.wakers.into_iter().flatten().for_each(Waker::wake);
+        if let Some(evicted) = oldest.and_then(|number| self.all.remove(&number)) {
+            evicted.wakers.into_iter().flatten().for_each(Waker::wake);
         }
     }
 
-    fn let_in(&mut self, number: u64, address: IpAddr) {
+    fn authenticated(&mut self, number: u64, address: IpAddr) {
         self.all.remove(&number);
         self.known.retain(|known| *known != address);
         self.known.push_back(address);
@@ -119,39 +123,35 @@ impl Strangers {
     }
 
     fn is_crowded(&self) -> bool {
-        self.taken() > self.most / 2
+        self.used() > self.most / 2
     }
 }
 
-impl Door {
-    /// Maximum number of connections at once that nobody was let in on.
-    pub const MAX_STRANGERS: usize = 128;
-    /// So many more from addresses that somebody was let in from. A quarter of the open files at most.
-    pub const KNOWN_STRANGERS: usize = 2048;
-    /// How long one of them may take.
+impl Acceptor {
+    /// Maximum number of connections that have not authenticated.
+    pub const MAX_PENDING: usize = 128;
+    /// Additional connections from addresses from which a client has authenticated; at most a quarter of the open files.
+    pub const MAX_PENDING_OF_KNOWN: usize = 2048;
+    /// Time to authenticate.
     pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// A door with the usual bounds, for clients that come with many connections at once.
+    /// Creates an acceptor with the default bounds, for clients that open many connections at once.
     #[must_use]
     pub fn new(listener: TcpListener) -> Self {
-        let door = Self::with_bounds(listener, Self::MAX_STRANGERS, Self::HANDSHAKE_TIMEOUT);
+        let acceptor = Self::with_bounds(listener, Self::MAX_PENDING, Self::HANDSHAKE_TIMEOUT);
         let quarter = outrigger_sandbox::open_files::limit() / 4;
         let quarter = usize::try_from(quarter).unwrap_or(usize::MAX);
-        lock(&door.strangers).more_for_known = Self::KNOWN_STRANGERS.min(quarter);
-        door
+        lock(&acceptor.pending).more_for_known = Self::MAX_PENDING_OF_KNOWN.min(quarter);
+        acceptor
     }
 
-    /// A door for this many strangers at once, who may each take this long.
+    /// Creates an acceptor for this many unauthenticated connections, and with this time to authenticate.
     #[must_use]
-    pub fn with_bounds(
-        listener: TcpListener,
-        strangers: usize,
-        handshake_timeout: Duration,
-    ) -> Self {
+    pub fn with_bounds(listener: TcpListener, pending: usize, handshake_timeout: Duration) -> Self {
         Self {
             listener,
-            strangers: Arc::new(Mutex::new(Strangers {
-                most: strangers.max(1),
+            pending: Arc::new(Mutex::new(PendingConnections {
+                most: pending.max(1),
                 more_for_known: 0,
                 next: 0,
                 all: BTreeMap::new(),
@@ -162,30 +162,30 @@ impl Door {
     }
 }
 
-impl Listener for Door {
+impl Listener for Acceptor {
     type Io = Connection;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        // A piece of an answer is not to wait for the next one.
+        // A part of an answer must not wait for the next one.
         let _ = stream.set_nodelay(true);
         let (number, crowded) = {
-            let mut strangers = lock(&self.strangers);
-            (strangers.come(address.ip()), strangers.is_crowded())
+            let mut pending = lock(&self.pending);
+            (pending.add(address.ip()), pending.is_crowded())
         };
         let handshake_timeout = if crowded {
-            self.handshake_timeout.min(HURRIED)
+            self.handshake_timeout.min(CROWDED_HANDSHAKE_TIMEOUT)
         } else {
             self.handshake_timeout
         };
         let connection = Connection {
             stream,
-            visitor: Visitor(Arc::new(ConnectionSlot {
-                strangers: Arc::clone(&self.strangers),
+            handle: ConnectionHandle(Arc::new(ConnectionSlot {
+                pending: Arc::clone(&self.pending),
                 number,
                 address: address.ip(),
-                is_let_in: Mutex::new(false),
+                is_authenticated: Mutex::new(false),
             })),
             until: Some(Box::pin(tokio::time::sleep(handshake_timeout))),
             left: MAX_HEAD_BYTES,
@@ -198,63 +198,62 @@ impl Listener for Door {
     }
 }
 
-/// Who is at the other end of a connection: a stranger, until a request is let in. Requests carry it as
-/// `ConnectInfo<Visitor>`.
+/// The connection of a request, which carries it as `ConnectInfo<ConnectionHandle>`.
 #[derive(Clone, Debug)]
-pub struct Visitor(Arc<ConnectionSlot>);
+pub struct ConnectionHandle(Arc<ConnectionSlot>);
 
 #[derive(Debug)]
 struct ConnectionSlot {
-    strangers: Arc<Mutex<Strangers>>,
+    pending: Arc<Mutex<PendingConnections>>,
     number: u64,
     address: IpAddr,
-    is_let_in: Mutex<bool>,
+    is_authenticated: Mutex<bool>,
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        lock(&self.strangers).all.remove(&self.number);
+        lock(&self.pending).all.remove(&self.number);
     }
 }
 
-impl Visitor {
-    /// The connection may stay from now on, and its place among the strangers is free.
-    pub fn let_in(&self) {
-        if !std::mem::replace(&mut *lock(&self.0.is_let_in), true) {
-            lock(&self.0.strangers).let_in(self.0.number, self.0.address);
+impl ConnectionHandle {
+    /// Marks the connection as authenticated: it has no deadline from now on, and its slot is free.
+    pub fn authenticated(&self) {
+        if !std::mem::replace(&mut *lock(&self.0.is_authenticated), true) {
+            lock(&self.0.pending).authenticated(self.0.number, self.0.address);
         }
     }
 
-    fn is_stranger(&self) -> bool {
-        !*lock(&self.0.is_let_in)
+    fn is_pending(&self) -> bool {
+        !*lock(&self.0.is_authenticated)
     }
 
-    /// Whether the stranger still has a place. When it loses it, `side` of the connection is woken.
-    fn has_place(&self, side: usize, waker: &Waker) -> bool {
-        let mut strangers = lock(&self.0.strangers);
-        let place = strangers.all.get_mut(&self.0.number);
-        place.is_some_and(|stranger| {
-            if let Some(slot) = stranger.wakers.get_mut(side) {
-                *slot = Some(waker.clone());
+    /// Returns whether the connection still has a slot. If it is evicted later, `side` of the connection is woken.
+    fn has_slot(&self, side: usize, waker: &Waker) -> bool {
+        let mut pending = lock(&self.0.pending);
+        let slot = pending.all.get_mut(&self.0.number);
+        slot.is_some_and(|connection| {
+            if let Some(last) = connection.wakers.get_mut(side) {
+                *last = Some(waker.clone());
             }
             true
         })
     }
 }
 
-impl Connected<IncomingStream<'_, Door>> for Visitor {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
-        stream.io().visitor.clone()
+impl Connected<IncomingStream<'_, Acceptor>> for ConnectionHandle {
+    fn connect_info(stream: IncomingStream<'_, Acceptor>) -> Self {
+        stream.io().handle.clone()
     }
 }
 
-/// A connection that came through a [`Door`].
+/// A connection of an [`Acceptor`].
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    visitor: Visitor,
+    handle: ConnectionHandle,
     until: Option<Pin<Box<Sleep>>>,
-    /// Bytes that a stranger may still send.
+    /// Bytes that it may still send before it authenticates.
     left: usize,
 }
 
@@ -262,10 +261,10 @@ const READS: usize = 0;
 const WRITES: usize = 1;
 
 impl Connection {
-    /// Ends a stranger's connection whose time or place is gone, while it reads and while it writes: who does not take an
-    /// answer does not stay either.
-    fn may_stay(&mut self, side: usize, cx: &mut Context<'_>) -> io::Result<()> {
-        if !self.visitor.is_stranger() {
+    /// Fails if the connection has not authenticated and is past its deadline or evicted. Called for reading and writing: a
+    /// client that does not read its answer is closed too.
+    fn check(&mut self, side: usize, cx: &mut Context<'_>) -> io::Result<()> {
+        if !self.handle.is_pending() {
             self.until = None;
             return Ok(());
         }
@@ -273,11 +272,11 @@ impl Connection {
         if self.until.as_mut().is_some_and(is_over) {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        match self.visitor.has_place(side, cx.waker()) {
-            true => Ok(()),
-            // Let in since it was asked.
-            false if !self.visitor.is_stranger() => Ok(()),
-            false => Err(io::ErrorKind::ConnectionAborted.into()),
+        // It may have authenticated since.
+        if self.handle.has_slot(side, cx.waker()) || !self.handle.is_pending() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::ConnectionAborted.into())
         }
     }
 }
@@ -289,7 +288,7 @@ impl AsyncRead for Connection {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.may_stay(READS, cx)?;
+        this.check(READS, cx)?;
         let before = buf.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if this.until.is_some() {
@@ -310,7 +309,7 @@ impl AsyncWrite for Connection {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.may_stay(WRITES, cx)?;
+        this.check(WRITES, cx)?;
         Pin::new(&mut this.stream).poll_write(cx, buf)
     }
 
@@ -320,7 +319,7 @@ impl AsyncWrite for Connection {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.may_stay(WRITES, cx)?;
+        this.check(WRITES, cx)?;
         Pin::new(&mut this.stream).poll_write_vectored(cx, bufs)
     }
 
@@ -341,9 +340,9 @@ impl AsyncWrite for Connection {
 mod tests {
     use super::*;
 
-    fn strangers(most: usize, known: &[u8]) -> Strangers {
+    fn pending(most: usize, known: &[u8]) -> PendingConnections {
         let address = |last: &u8| IpAddr::from([10, 0, 0, *last]);
-        Strangers {
+        PendingConnections {
             most,
             more_for_known: 0,
             next: 0,
@@ -353,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_where_there_are_too_many() {
+    fn which_connection_is_evicted() {
         for (case, most, known, come, stay) in [
             (
                 "the oldest",
@@ -379,9 +378,9 @@ mod tests {
                 &[0, 1, 3, 4],
             ),
         ] {
-            let mut all = strangers(most, known);
+            let mut all = pending(most, known);
             for last in come {
-                all.come(IpAddr::from([10, 0, 0, *last]));
+                all.add(IpAddr::from([10, 0, 0, *last]));
             }
             let left: Vec<u64> = all.all.keys().copied().collect();
             assert_eq!(left, stay, "{case}");
@@ -389,24 +388,24 @@ mod tests {
     }
 
     #[test]
-    fn a_known_address_has_places_of_its_own() {
-        let mut all = strangers(4, &[1]);
+    fn a_known_address_has_additional_slots() {
+        let mut all = pending(4, &[1]);
         all.more_for_known = 3;
         for last in [1, 1, 1, 2, 1, 3, 1, 4, 1] {
-            all.come(IpAddr::from([10, 0, 0, last]));
+            all.add(IpAddr::from([10, 0, 0, last]));
         }
-        // Six of the known address take three of the others' places, so two unknown ones go.
+        // Three of the six connections of the known address use slots for all, so two of unknown ones are evicted.
         let left: Vec<u64> = all.all.keys().copied().collect();
         assert_eq!(left, [0, 1, 2, 3, 4, 6, 8]);
     }
 
     #[test]
     fn few_addresses_are_remembered() {
-        let mut all = strangers(4, &[]);
+        let mut all = pending(4, &[]);
         for n in 0..1000_u32 {
             let address = IpAddr::from(n.to_be_bytes());
-            let number = all.come(address);
-            all.let_in(number, address);
+            let number = all.add(address);
+            all.authenticated(number, address);
         }
         assert_eq!((all.all.len(), all.known.len()), (0, MAX_KNOWN));
     }
