@@ -103,7 +103,11 @@ impl Group {
     }
 
     /// Counts a restart, and refuses it if there have been too many.
-    pub(super) async fn count_restart(&self, state: &mut State, fault: Fault) -> Result<(), String> {
+    pub(super) async fn count_restart(
+        &self,
+        state: &mut State,
+        fault: Fault,
+    ) -> Result<(), String> {
         let limit = self.launch.settings.restarts;
         let (times, most, within) = match fault.counts {
             Counts::Nothing => return Ok(()),

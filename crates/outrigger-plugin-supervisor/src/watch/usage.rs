@@ -71,7 +71,9 @@ fn look(
     limits: &ProcessLimits,
     stuck: Duration,
 ) {
-    let (Some(live), _) = group.current() else { return };
+    let (Some(live), _) = group.current() else {
+        return;
+    };
     if !live.process.is_alive() {
         // Restart it for its events before the next call.
         let group = Arc::clone(group);

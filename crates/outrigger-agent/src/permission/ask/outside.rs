@@ -91,12 +91,9 @@ impl AgentState {
         metadata: Value,
         standstill: Option<&mut Option<Standstill>>,
     ) -> bool {
-        let denied = self
-            .permissions
-            .access
-            .evaluate(permission, pattern, asker.rules)
-            == Action::Deny;
-        if denied || self.permissions.answering != Answering::Ask {
+        let access = &self.permissions.access;
+        let action = access.evaluate(permission, pattern, asker.rules);
+        if action == Action::Deny || self.permissions.answering != Answering::Ask {
             return false;
         }
         let request = PermissionRequest {
@@ -110,10 +107,8 @@ impl AgentState {
             provenance: asker.causes.clone(),
             missing_grant: None,
         };
-        let _firm = self
-            .permissions
-            .questions
-            .hold_firm(&request.id, Firmness::Person);
+        let questions = &self.permissions.questions;
+        let _firm = questions.hold_firm(&request.id, Firmness::Person);
         let asked = PermissionAsk {
             permission: permission.to_owned(),
             patterns: vec![pattern.to_owned()],
