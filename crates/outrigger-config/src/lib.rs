@@ -54,7 +54,9 @@ pub use project::hook_programs::HookPrograms;
 pub use project::named_files::{IS_RUN, files_run_by};
 pub use project::provider_choice::narrow_providers;
 pub use project::{ProjectConfig, TRUST_PROJECT, TrustRequest, unknown};
-pub use redact::{names_secret, redacted, redacted_text};
+pub use redact::{
+    names_secret, redacted, redacted_text, restore as restore_secrets, without as without_secrets,
+};
 pub use settings::Settings;
 pub use show::Shown;
 pub use toml::edit::{quoted, set_in_toml};

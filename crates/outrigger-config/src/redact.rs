@@ -20,7 +20,8 @@ pub fn redacted(value: &Value) -> Value {
 }
 
 /// Returns a document without its secrets, and without these.
-pub(crate) fn without(value: &Value, known: &[String]) -> Value {
+#[must_use]
+pub fn without(value: &Value, known: &[String]) -> Value {
     let mut value = value.clone();
     redact(&mut value, "", known);
     value
@@ -51,11 +52,11 @@ pub fn names_secret(text: &str) -> bool {
     })
 }
 
-/// Restores what [`crate::Loaded::redacted`] removed from a document, and returns the positions where it did not.
+/// Restores what [`without`] removed from a document, and returns the positions where it did not. `from`: the document before.
 ///
 /// A secret is restored only at its origin: under the same provider, server, formatter or agent, and only if its recipient is
 /// unchanged (otherwise a plugin could have it sent to itself). A remaining placeholder is removed, since it is not a valid key.
-pub(crate) fn restore(value: &mut Value, from: &Value, known: &[String]) -> Vec<String> {
+pub fn restore(value: &mut Value, from: &Value, known: &[String]) -> Vec<String> {
     let mut lost = Vec::new();
     let shown = without(from, known);
     let Value::Object(sections) = value else {

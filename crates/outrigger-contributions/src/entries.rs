@@ -1,18 +1,16 @@
 //! Configuration entries that plugins contribute by their `config` hooks and that this program starts (MCP servers, language
-//! servers, formatters, and the shell lines in templates of commands) or requests (URLs of MCP servers, model providers and
-//! skills; also those of providers by their `auth` and `provider` hooks). Such an entry gets the sandbox of its plugin, and is
+//! servers, formatters, and the shell lines in templates of commands) or requests (URLs of MCP servers and model
+//! providers; also those of providers by their `auth` and `provider` hooks). Such an entry gets the sandbox of its plugin, and is
 //! requested through the plugin's proxy; the user's own unmodified entries keep theirs.
-
-use std::path::{Path, PathBuf};
 
 use outrigger_config::narrow_providers;
 use outrigger_plugins::Plugins;
 use outrigger_sandbox::SandboxOverrides;
-use outrigger_sandbox::paths::resolve;
 use outrigger_workspace::ProjectLocation;
 use serde_json::{Value, json};
 
 use crate::NOTHING;
+use crate::lists::{Contributed, List};
 use crate::provider_files::keep_files;
 use crate::providers::places;
 
@@ -59,16 +57,19 @@ pub async fn sandbox_contributions(
     ] {
         keep_others_off(key, &built_in, before, after);
     }
-    let folders: Vec<PathBuf> = plugins
-        .list()
-        .into_iter()
-        .filter_map(|it| Some(it.source?.dir))
-        .collect();
-    keep_own_instructions(before, after, location, &folders);
-    sandbox_skill_paths(plugins, before, after, location, sandboxes).await;
+    let at = Contributed {
+        plugins,
+        location,
+        sandboxes,
+    };
+    for list in List::ALL {
+        at.hold(list, before, after).await;
+    }
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
-            match plugins.sandbox_of(key, &name).await {
+            let at = format!("/{key}");
+            let own = plugins.sandbox_of(&at, std::slice::from_ref(&name)).await;
+            match own {
                 Ok(Some(own)) if !asks(key, &after[key][&name]) || own.proxy().is_some() => {
                     sandboxes.set(format!("{label}:{name}"), own);
                 }
@@ -85,7 +86,6 @@ pub async fn sandbox_contributions(
             }
         }
     }
-    sandbox_skills(plugins, before, after, sandboxes).await;
 }
 
 /// Limits a plugin's entry for an empty key to that entry, without the built-in programs that the key would enable: those run
@@ -133,127 +133,6 @@ fn keep_disabled(key: &str, before: &Value, after: &mut Value) {
             entries.insert(name.clone(), own.clone());
         }
     }
-}
-
-/// Limits instruction files and skill folders named by plugins, which our process reads, to those of the project and of plugins'
-/// own folders.
-fn keep_own_instructions(
-    before: &Value,
-    after: &mut Value,
-    location: &ProjectLocation,
-    folders: &[PathBuf],
-) {
-    for pointer in ["/instructions", "/skills/paths"] {
-        let known = before.pointer(pointer).and_then(Value::as_array).cloned();
-        let known = known.unwrap_or_default();
-        let Some(named) = after.pointer_mut(pointer).and_then(Value::as_array_mut) else {
-            continue;
-        };
-        named.retain_mut(|entry| {
-            if known.contains(entry) {
-                return true;
-            }
-            let text = entry.as_str().unwrap_or_default();
-            let is_address = text.starts_with("http://") || text.starts_with("https://");
-            let path = resolve(&location.directory, Path::new(text));
-            // A project path is checked when it is read.
-            let here = !text.starts_with('~') && path.starts_with(&location.worktree);
-            let real = path.canonicalize().ok();
-            let mut own = folders.iter().filter_map(|it| it.canonicalize().ok());
-            let own = real.filter(|real| own.any(|it| real.starts_with(it)));
-            if let (false, Some(real)) = (here, &own) {
-                *entry = json!(real);
-            }
-            let stays = is_address || here || own.is_some();
-            if !stays {
-                tracing::warn!(
-                    "[config] a plugin named {entry} under `{}`, which is neither in the project nor its own: skipped",
-                    pointer.trim_start_matches('/').replace('/', ".")
-                );
-            }
-            stays
-        });
-    }
-}
-
-/// Notes the folders of skills that plugins named: what skills there start runs in the sandbox of their plugin. Without one they are
-/// removed.
-async fn sandbox_skill_paths(
-    plugins: &Plugins,
-    before: &Value,
-    after: &mut Value,
-    place: &ProjectLocation,
-    sandboxes: &SandboxOverrides,
-) {
-    let pointer = "/skills/paths";
-    let known = before.pointer(pointer).and_then(Value::as_array).cloned();
-    let known = known.unwrap_or_default();
-    let Some(named) = after.pointer_mut(pointer).and_then(Value::as_array_mut) else {
-        return;
-    };
-    if named.iter().all(|path| known.contains(path)) {
-        return;
-    }
-    let own = plugins.sandbox_of("skills", "paths").await;
-    named.retain(|entry| {
-        if known.contains(entry) {
-            return true;
-        }
-        let path = resolve(
-            &place.directory,
-            Path::new(entry.as_str().unwrap_or_default()),
-        );
-        match &own {
-            Ok(Some(own)) => {
-                sandboxes.set(outrigger_skills::folder_label(&path), own.clone());
-            }
-            Ok(None) => {}
-            Err(why) => tracing::warn!(
-                "[skills] a plugin named {entry}, and it has no sandbox: {why}; skipped"
-            ),
-        }
-        own.is_ok()
-    });
-}
-
-async fn sandbox_skills(
-    plugins: &Plugins,
-    before: &Value,
-    after: &mut Value,
-    sandboxes: &SandboxOverrides,
-) {
-    let known = before.pointer("/skills/urls").and_then(Value::as_array);
-    let known = known.cloned().unwrap_or_default();
-    let Some(urls) = after
-        .pointer_mut("/skills/urls")
-        .and_then(Value::as_array_mut)
-    else {
-        return;
-    };
-    if urls.iter().all(|url| known.contains(url)) {
-        return;
-    }
-    let own = match plugins.sandbox_of("skills", "urls").await {
-        Ok(None) => return,
-        Ok(own) => own.filter(|own| own.proxy().is_some()),
-        Err(why) => {
-            tracing::warn!(
-                "[skills] a plugin contributed addresses, and they have no sandbox: {why}"
-            );
-            None
-        }
-    };
-    urls.retain(|url| {
-        if known.contains(url) {
-            return true;
-        }
-        let url = url.as_str().unwrap_or_default();
-        match &own {
-            Some(own) => sandboxes.set(outrigger_skills::sandbox_label(url), own.clone()),
-            None => tracing::warn!("[skills] {url} is skipped: {NOTHING}"),
-        }
-        own.is_some()
-    });
 }
 
 /// Returns whether this program requests a URL in the entry.
@@ -389,41 +268,6 @@ mod tests {
             keep_others_off("lsp", &["a"], &before, &mut after);
             assert_eq!(after["lsp"], want, "{given}");
         }
-    }
-
-    #[test]
-    fn a_plugin_names_what_is_in_the_project_or_its_own() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        for file in ["p/sub/a.md", "own/rules.md", "outside/key"] {
-            let file = root.join(file);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, "").unwrap();
-        }
-        std::os::unix::fs::symlink(root.join("outside/key"), root.join("own/link.md")).unwrap();
-        let location = ProjectLocation {
-            directory: root.join("p/sub"),
-            worktree: root.join("p"),
-            git: true,
-        };
-        let at = |name: &str| root.join(name).display().to_string();
-        let before = json!({ "instructions": ["~/mine.md", "/etc/also-mine"] });
-        let mut after = json!({ "instructions": [
-            "~/mine.md", "/etc/also-mine", "a.md", "../rules/*.md", "../../outside/key", "~/.ssh/id", at("outside/*"),
-            at("own/rules.md"), at("own/link.md"), "https://a.test/x", "/proc/self/environ",
-        ] });
-        keep_own_instructions(&before, &mut after, &location, &[root.join("own")]);
-        assert_eq!(
-            after["instructions"],
-            json!([
-                "~/mine.md",
-                "/etc/also-mine",
-                "a.md",
-                "../rules/*.md",
-                at("own/rules.md"),
-                "https://a.test/x"
-            ])
-        );
     }
 
     /// Keys without a meaning there change nothing.

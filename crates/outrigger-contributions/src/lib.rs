@@ -4,6 +4,7 @@
 mod entries;
 pub mod grants;
 mod hold_settings;
+mod lists;
 pub mod message_changes;
 pub mod model_settings;
 mod provider_files;
@@ -12,6 +13,7 @@ pub mod startup_api;
 
 pub use entries::sandbox_contributions;
 pub use hold_settings::{hold_settings, lacking_for_key};
+pub use lists::may_be_read;
 
 /// Why a plugin's URL is not requested.
 pub const NOTHING: &str = "the plugin may connect to nothing, and the address would be asked for it; grant the plugin its host \

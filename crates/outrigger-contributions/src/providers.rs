@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outrigger_plugins::Plugins;
+use outrigger_plugins::{Grant, Plugins};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::model::PLACE_OPTIONS;
 use outrigger_sandbox::SandboxOverrides;
@@ -47,7 +47,8 @@ pub fn says_where(before: &Value, models: &Map<String, Value>) -> bool {
         .any(|place| !new_in_models(place, before, models).is_empty())
 }
 
-/// Returns the providers whose URLs or protocol `config` hooks changed, each with the plugin that did so last.
+/// Returns the providers whose URLs or protocol `config` hooks changed, each with the plugin that speaks for it: of several who changed it
+/// one without the grant `model`, else the last.
 #[must_use]
 pub fn speakers(plugins: &Plugins, before: &Value, after: &Value) -> Vec<(String, PluginId)> {
     let entries = after.get("provider").and_then(Value::as_object);
@@ -58,7 +59,12 @@ pub fn speakers(plugins: &Plugins, before: &Value, after: &Value) -> Vec<(String
     };
     entries
         .filter(|(name, entry)| said(entry) != known(name).map_or(Vec::new(), said))
-        .filter_map(|(name, _)| Some((name.clone(), plugins.configured_by("provider", name)?)))
+        .filter_map(|(name, _)| {
+            let mut by = plugins.configured_by("provider", name);
+            let lacks = |it: &PluginId| plugins.grant_missing(it, Grant::Model).is_some();
+            let lacking = by.iter().find(|it| lacks(it)).cloned();
+            Some((name.clone(), lacking.or_else(|| by.pop())?))
+        })
         .collect()
 }
 

@@ -3,6 +3,7 @@
 mod again;
 mod causes;
 mod commands;
+mod config_secrets;
 mod cpu;
 mod custom_points;
 mod missing;
@@ -207,6 +208,7 @@ impl Pipeline {
             stop: None,
             asked: SeenArguments::default(),
             again,
+            shown: None,
         };
         while let Some(handlers) = drive.chain.as_ref().and_then(Chain::due) {
             drive.call(&handlers).await;
@@ -281,6 +283,8 @@ struct Drive<'a> {
     asked: SeenArguments,
     /// Command hooks are asked again.
     again: Option<Again>,
+    /// The configuration as the process of a `config` hook has it: without the secrets of others.
+    shown: Option<Value>,
 }
 
 /// Settles the open calls of a chain that is dropped early as inconclusive; the next call repeats a trial.
@@ -326,6 +330,8 @@ impl Drive<'_> {
     }
 
     fn feed(&mut self, handler: usize, outcome: HookOutcome, ms: f64) {
+        let outcome = self.hold_secrets(outcome);
+        let configured = self.before_step(&outcome);
         let Some(chain) = &mut self.chain else {
             return;
         };
@@ -337,6 +343,7 @@ impl Drive<'_> {
             let values = given.changes(chain.items(), redact);
             self.values.insert(handler, values);
         }
+        self.end_step(handler, configured);
     }
 
     // Asks the breaker; a call that may be made is settled later.

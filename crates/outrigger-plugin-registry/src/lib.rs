@@ -13,5 +13,7 @@ mod status;
 
 pub use access::grants_in_words::UserGrants;
 pub use error::PluginError;
-pub use registry::{Bound, COMMAND_GROUP, Configured, Fresh, Plugin, ProcessList, Registry};
+pub use registry::{
+    Bound, COMMAND_GROUP, ConfigStep, Configured, Fresh, Plugin, ProcessList, Registry,
+};
 pub use status::{PluginStatus, SourceOf};

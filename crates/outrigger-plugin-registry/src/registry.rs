@@ -1,6 +1,7 @@
 //! The plugins of a project: the stage and contributions of each, and the handlers at each point.
 
 mod commands;
+mod config_steps;
 mod custom_points;
 mod hosted;
 mod life;
@@ -10,6 +11,7 @@ mod plugin;
 mod table;
 
 pub use commands::COMMAND_GROUP;
+pub use config_steps::ConfigStep;
 pub use hosted::ProcessList;
 pub use life::{Configured, Fresh};
 pub use plugin::Plugin;
@@ -90,6 +92,7 @@ pub struct Registry {
     processes: OnceLock<Weak<dyn ProcessList>>,
     /// Notified of state changes.
     notice: OnceLock<NoticeFn>,
+    config_steps: RwLock<Vec<Arc<ConfigStep>>>,
 }
 
 impl Registry {
@@ -103,6 +106,7 @@ impl Registry {
             bun: Mutex::new(Bun::None(None)),
             progress,
             processes: OnceLock::new(),
+            config_steps: RwLock::default(),
             notice: OnceLock::new(),
         };
         for index in 0..registry.count() {
@@ -381,11 +385,6 @@ impl Registry {
         for (index, warning) in warnings {
             self.warn(index, warning);
         }
-    }
-
-    /// Records how a `config` hook was called, and its changes.
-    pub fn configured(&self, index: usize, configured: Configured) {
-        self.change(index, |plugin| plugin.configured.push(configured));
     }
 
     /// Returns the processes that have a handler at a point.

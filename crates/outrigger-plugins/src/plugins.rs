@@ -162,7 +162,9 @@ impl Plugins {
             .await;
         let output = result.outputs.pop().unwrap_or_default();
         // For hooks of a later generation; set once, since this runs once.
-        let _ = self.0.loading.configured.set(output.clone());
+        let known = self.0.registry.granted_secrets();
+        let shown = outrigger_config::without_secrets(&output, &known);
+        let _ = self.0.loading.configured.set(shown);
         (output, result.records)
     }
 

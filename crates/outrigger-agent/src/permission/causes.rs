@@ -48,17 +48,18 @@ impl AgentState {
         let mut causes = Provenance::default();
         for (key, name) in named {
             let Some(name) = name else { continue };
-            if let Some(actor) = self.contributor(key, name) {
+            for actor in self.contributors(key, name) {
                 causes = causes.with(actor, Deed::Contributed, Some(format!("{key} {name}")));
             }
         }
         causes
     }
 
-    /// Returns the plugin whose `config` hook wrote this entry, or the project whose files did.
-    fn contributor(&self, key: &str, name: &str) -> Option<Actor> {
-        if let Some(plugin) = self.plugins.host.configured_by(key, name) {
-            return Some(Actor::plugin(&plugin));
+    /// Returns the plugins whose `config` hooks wrote this entry, or the project whose files did.
+    fn contributors(&self, key: &str, name: &str) -> Vec<Actor> {
+        let plugins = self.plugins.host.configured_by(key, name);
+        if !plugins.is_empty() {
+            return plugins.iter().map(Actor::plugin).collect();
         }
         let location = &self.project.location;
         let root = match location.worktree.parent() {
@@ -78,7 +79,7 @@ impl AgentState {
             };
             is_of_it(at) && file.is_some_and(|file| file.starts_with(root))
         });
-        contributed.then_some(Actor::Project)
+        contributed.then_some(Actor::Project).into_iter().collect()
     }
 
     /// Returns who makes the calls of a model: the plugin that speaks for it, or the model itself.

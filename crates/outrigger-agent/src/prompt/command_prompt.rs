@@ -106,15 +106,17 @@ impl Agent {
         let named = self.choose_agent(Some(named))?;
         // A subagent has the limits of its caller.
         let is_subtask = info.subtask.unwrap_or(named.mode == "subagent");
-        let plugin = self.state.plugins.host.configured_by("command", &info.name);
-        let Some(plugin) = plugin.filter(|_| !is_subtask) else {
+        let plugins = self.state.plugins.host.configured_by("command", &info.name);
+        if is_subtask {
             return Ok(named);
-        };
+        }
         let what = format!(
             "names the agent {} for the command {}",
             named.name, info.name
         );
-        let Some(lacking) = self.state.lacks(&plugin, Grant::Approve, &what) else {
+        let mut lacking = plugins.iter();
+        let lacking = lacking.find_map(|it| self.state.lacks(it, Grant::Approve, &what));
+        let Some(lacking) = lacking else {
             return Ok(named);
         };
         let usual = self.choose_agent(usual)?;

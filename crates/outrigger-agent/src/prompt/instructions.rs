@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use outrigger_contributions::may_be_read;
 use outrigger_files::sync::lock;
 use outrigger_permissions::access::Operation;
 use outrigger_protocol::permission::Action;
@@ -32,7 +33,8 @@ impl AgentState {
         let asks = || rules.decide(Operation::Read, &real).action != Action::Allow;
         let leads_out = !real.starts_with(project) || is_renamed && !is_text;
         let led_out = is_projects && (leads_out || real != path && asks());
-        if led_out || self.is_hidden_from_processes(path, &real) {
+        let is_named = may_be_read(path, &real, &self.plugins.sandboxes);
+        if led_out || !is_named || self.is_hidden_from_processes(path, &real) {
             if lock(&self.sessions.skipped_instructions).insert(path.to_owned()) {
                 tracing::warn!(
                     "[instructions] {} is skipped: it leads out of the project, to what is not text, or to what takes asking or is kept from processes",

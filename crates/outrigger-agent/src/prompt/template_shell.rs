@@ -91,14 +91,11 @@ impl Agent {
         let ask = outrigger_tools::ask_for_line(line.line);
         let label = command_label(line.command);
         let ungranted = self.state.prompted_without_grant(line.causes, None, &ask);
-        // A line contributed by the plugin itself runs in the plugin's sandbox.
-        let owner = self
-            .state
-            .plugins
-            .host
-            .configured_by("command", line.command);
-        let owner = owner.filter(|_| self.state.plugins.sandboxes.of(&label).is_some());
-        let ungranted = ungranted.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
+        // A line contributed by the plugin itself, alone or with others, runs in the plugin's sandbox.
+        let plugins = &self.state.plugins;
+        let mut owners = plugins.host.configured_by("command", line.command);
+        owners.retain(|_| plugins.sandboxes.of(&label).is_some());
+        let ungranted = ungranted.filter(|it| !owners.iter().any(|owner| it.may_be(owner)));
         let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
         let rules: &[&[Rule]] = &[&line.agent.permission, own];
         let asker = |requires_approval| Asker {

@@ -133,13 +133,10 @@ impl Agent {
         let Some(command) = prompt.command.as_ref().filter(|_| !executor.asks()) else {
             return Ok(());
         };
-        let plugin = self
-            .state
-            .plugins
-            .host
-            .configured_by("command", &command.name);
+        let plugins = &self.state.plugins.host;
+        let plugins = plugins.configured_by("command", &command.name);
         let lacks = |it: &PluginId| self.state.lacks(it, Grant::Prompt, "").is_some();
-        let lacking = plugin.filter(lacks);
+        let lacking = plugins.into_iter().find(lacks);
         lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
     }
 
@@ -255,8 +252,8 @@ impl AgentState {
     /// Returns the executor that the user's settings name for an agent that no plugin defined.
     fn executor_of_agent(&self, name: &str) -> Option<String> {
         let named = self.config.executor_of(name)?.to_owned();
-        let by_plugin = self.plugins.host.configured_by("agent", name).is_some();
-        (!by_plugin).then_some(named)
+        let plugins = self.plugins.host.configured_by("agent", name);
+        plugins.is_empty().then_some(named)
     }
 }
 

@@ -68,7 +68,7 @@ impl Drive<'_> {
             .collect();
         let deadline = self.left(self.deadline(bound));
         let link = self.link(bound, deadline);
-        let informed = self.with_causes(bound);
+        let informed = self.with_causes(bound).or_else(|| self.without_secrets());
         let call = HookCall {
             chain: link.as_ref().map(|link| link.number),
             hook: &bound.hook,
@@ -154,7 +154,7 @@ impl Drive<'_> {
         let configured = Configured {
             instance: bound.instance,
             hook: bound.hook.clone(),
-            before: item.output.clone(),
+            before: self.shown.as_ref().unwrap_or(&item.output).clone(),
             changes: changes.cloned().unwrap_or_default(),
         };
         self.host.registry.configured(bound.plugin, configured);

@@ -61,13 +61,55 @@ impl Network {
         let Some(client) = self.client(registry, members, access)? else {
             return Ok(None);
         };
-        let proxy = self
-            .proxy
+        let pass = self.proxy().await?.admit(client);
+        pass.map(Some).map_err(|error| error.to_string())
+    }
+
+    /// A way out for what several plugins with processes of their own contributed together: to hosts that each of them may connect to;
+    /// `None` where one of them may connect to nothing.
+    ///
+    /// # Errors
+    /// As [`Network::ticket`].
+    pub async fn common_ticket(
+        &self,
+        registry: &Registry,
+        members: &[usize],
+    ) -> Result<Option<ProxyTicket>, String> {
+        let mut clients = Vec::with_capacity(members.len());
+        for index in members {
+            let access = registry.with(*index, |plugin| plugin.rules.access.clone());
+            match self.client(registry, &[*index], access.flatten().as_ref())? {
+                Some(client) => clients.push(client),
+                None => return Ok(None),
+            }
+        }
+        let names: Vec<String> = members
+            .iter()
+            .filter_map(|index| registry.with(*index, |plugin| plugin.id.clone()))
+            .collect();
+        let mut clients = clients.into_iter();
+        let Some(first) = clients.next() else {
+            return Ok(None);
+        };
+        let others: Vec<Reach> = clients.map(|client| client.reach).collect();
+        let client = Client {
+            name: format!("plugins {}", names.join(", ")),
+            on_connect: self.teller(names),
+            ..first
+        };
+        let check = move |host: &str, port: u16, address| {
+            let mut others = others.iter();
+            others.try_for_each(|reach| reach.address(host, port, address))
+        };
+        let ticket = self.proxy().await?.admit_checked(client, Arc::new(check));
+        ticket.map(Some).map_err(|error| error.to_string())
+    }
+
+    async fn proxy(&self) -> Result<&Proxy, String> {
+        self.proxy
             .get_or_try_init(|| Proxy::start(upstream(), outrigger_sandbox::ProcSockets))
             .await
-            .map_err(|error| format!("no proxy for its network: {error}"))?;
-        let pass = proxy.admit(client);
-        pass.map(Some).map_err(|error| error.to_string())
+            .map_err(|error| format!("no proxy for its network: {error}"))
     }
 
     /// What the proxy knows of these plugins; `None` where they may connect to nothing.

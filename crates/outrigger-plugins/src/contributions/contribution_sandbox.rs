@@ -7,56 +7,47 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_network_proxy::{ProcessSockets as _, ProxyTicket};
-use outrigger_protocol::hook::{Change, Key};
 use outrigger_protocol::id::PluginId;
 use outrigger_sandbox::{ProcSockets, SandboxOverride};
-use serde_json::Value;
 
 use crate::contributions::auth::{AuthHook, ProviderHook};
+use crate::contributions::common_policy::common;
 use crate::plugin_host::PluginHost;
 use crate::plugins::Plugins;
-use outrigger_plugin_registry::Configured;
 use outrigger_plugin_supervisor::group::Group;
 use outrigger_plugin_supervisor::launch::home;
-use outrigger_plugin_supervisor::launch::{Launch, search};
+use outrigger_plugin_supervisor::launch::{Launch, search, short_digest};
 
 impl Plugins {
-    /// Returns the plugin whose `config` hook changed an entry (`mcp`, `notes`) last.
-    fn last_to_configure(&self, key: &str, name: &str) -> Option<usize> {
-        let touches = |configured: &Configured| {
-            let mut changes = configured.changes.iter();
-            changes.any(|change| touches(change, key, name))
-        };
-        let all = 0..self.0.registry.list().len();
-        let mut touched = all.filter(|index| {
-            let configured = self
-                .0
-                .registry
-                .with(*index, |plugin| plugin.configured.clone());
-            configured.is_some_and(|all| all.iter().any(touches))
-        });
-        touched.next_back()
-    }
-
-    /// The sandbox of a program that an entry of the configuration names, where a plugin has put it there; `None` where plugins
-    /// are in no sandbox.
+    /// The sandbox of a program that entries of the configuration name, or of an address, where plugins have put it there: what all who
+    /// put these entries there or changed them may do. `at` is the JSON pointer of the object or list that has them; an item of a list is
+    /// its own name. `None` where plugins are in no sandbox.
     ///
     /// # Errors
     /// Why there is none. The program must not be started then.
     pub async fn sandbox_of(
         &self,
-        key: &str,
-        name: &str,
+        at: &str,
+        names: &[String],
     ) -> Result<Option<SandboxOverride>, String> {
         if !self.0.settings.sandbox {
             return Ok(None);
         }
-        let index = self.last_to_configure(key, name);
-        let Some(index) = index else {
-            return Err("no plugin is known that contributed it".to_owned());
-        };
-        let group = self.0.group_of(index)?;
-        sandbox_of_contributions(&group, index).await.map(Some)
+        let mut all: Vec<(Arc<Group>, usize)> = Vec::new();
+        for name in names {
+            let authors = self.authors(at, name);
+            if authors.is_empty() {
+                return Err("no plugin is known that contributed it".to_owned());
+            }
+            for index in authors {
+                let group = self.0.group_of(index)?;
+                // Those in one process can do the same.
+                if !all.iter().any(|(other, _)| other.key == group.key) {
+                    all.push((group, index));
+                }
+            }
+        }
+        sandbox_of_contributions(&all).await.map(Some)
     }
 
     /// Returns the sandbox of what lies in a plugin's folder and is started for it; `None` if plugins are not sandboxed.
@@ -74,50 +65,7 @@ impl Plugins {
         let index = all.iter().position(|(_, status)| status.id == id.0);
         let index = index.ok_or_else(|| format!("the plugin {} is not there", id.0))?;
         let group = self.0.group_of(index)?;
-        sandbox_of_contributions(&group, index).await.map(Some)
-    }
-
-    /// Returns the plugin whose `config` hook changed this entry last.
-    #[must_use]
-    pub fn configured_by(&self, key: &str, name: &str) -> Option<PluginId> {
-        let index = self.last_to_configure(key, name)?;
-        let id = self.0.registry.with(index, |plugin| plugin.id.clone());
-        id.map(PluginId)
-    }
-
-    /// Returns all plugins whose `config` hooks changed this place of the configuration, something in it, or what it is in, in
-    /// load order.
-    #[must_use]
-    pub fn all_that_configured(&self, path: &[&str]) -> Vec<PluginId> {
-        let touches = |change: &Change| {
-            let mut steps = change.path.iter().zip(path);
-            steps.all(|(step, wanted)| matches!(step, Key::Name(it) if it == *wanted))
-        };
-        self.that_changed(touches)
-    }
-
-    /// Returns the plugins whose `config` hooks changed any of these keys of the configuration, in load order.
-    #[must_use]
-    pub fn configured_keys(&self, keys: &[&str]) -> Vec<PluginId> {
-        let touches = |change: &Change| match change.path.first() {
-            Some(Key::Name(name)) => keys.contains(&name.as_str()),
-            // The configuration as a whole.
-            _ => true,
-        };
-        self.that_changed(touches)
-    }
-
-    fn that_changed(&self, touches: impl Fn(&Change) -> bool) -> Vec<PluginId> {
-        let registry = &self.0.registry;
-        let all = 0..registry.list().len();
-        let touched = all.filter_map(|index| {
-            registry.with(index, |plugin| {
-                let mut configured = plugin.configured.iter();
-                let changed = configured.any(|it| it.changes.iter().any(&touches));
-                changed.then(|| PluginId(plugin.id.clone()))
-            })
-        });
-        touched.flatten().collect()
+        sandbox_of_contributions(&[(group, index)]).await.map(Some)
     }
 }
 
@@ -156,7 +104,7 @@ impl PluginHost {
         });
         match refused.await.map_err(|error| error.to_string())? {
             Some(why) => Err(why),
-            None => sandbox_of_contributions(&group, index).await.map(Some),
+            None => sandbox_of_contributions(&[(group, index)]).await.map(Some),
         }
     }
 }
@@ -192,45 +140,41 @@ fn is_own_server(pid: u32, url: &str) -> bool {
     place.is_some_and(|(host, port)| ProcSockets.own_server(pid, &host, port).is_some())
 }
 
-fn touches(change: &Change, key: &str, name: &str) -> bool {
-    let named = |at: usize, wanted: &str| matches!(change.path.get(at), Some(Key::Name(it)) if it == wanted);
-    let holds = |value: &Value| value.get(name).is_some();
-    match change.path.len() {
-        0 => change
-            .value
-            .as_ref()
-            .and_then(|it| it.get(key))
-            .is_some_and(holds),
-        1 => named(0, key) && change.value.as_ref().is_some_and(holds),
-        _ => named(0, key) && named(1, name),
-    }
-}
-
-/// Returns the sandbox of the plugin's own process, without the variables and ports granted to that process alone.
-async fn sandbox_of_contributions(group: &Group, index: usize) -> Result<SandboxOverride, String> {
+/// Returns the sandbox of the plugins' own processes, without the variables and ports granted to these alone: with several plugins what
+/// each of them may do.
+async fn sandbox_of_contributions(
+    plugins: &[(Arc<Group>, usize)],
+) -> Result<SandboxOverride, String> {
+    let missing = || "it is not there".to_owned();
+    let (group, _) = plugins.first().ok_or_else(missing)?;
     let launch: &Launch = &group.launch;
-    let id = launch.registry.with(index, |plugin| plugin.id.clone());
-    let id = id.ok_or_else(|| "it is not there".to_owned())?;
-    let access = launch.access(&[index]);
-    let ticket = launch
-        .network
-        .ticket(&launch.registry, &[index], access.as_ref())
-        .await?;
-    // A server of the plugin's own process is reachable, as it is for the plugin.
-    if let (Some(ticket), (Some(live), _)) = (&ticket, group.current()) {
-        ticket.belongs_to(live.process.pid());
+    let mut ids = Vec::with_capacity(plugins.len());
+    for (_, index) in plugins {
+        let id = launch.registry.with(*index, |plugin| plugin.id.clone());
+        ids.push(id.ok_or_else(missing)?.replace(['/', '\\'], "+"));
     }
-    let private = launch
-        .homes
-        .join(format!("{}+started", id.replace(['/', '\\'], "+")));
+    let ticket = ticket(plugins).await?;
+    let name = match ids.as_slice() {
+        [one] => format!("{one}+started"),
+        // Their data is for none of them alone.
+        all => format!("{}+started", short_digest(all.join("\n").as_bytes())),
+    };
+    let private = launch.homes.join(name);
     let mut variables = home::prepare(&private, None, &[])
         .map_err(|error| format!("cannot create its folder {}: {error}", private.display()))?;
     let proxy = ticket.iter().flat_map(ProxyTicket::variables);
     variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
-    let mut policy = launch
-        .sandbox(&[index], &private, ticket.as_ref(), Vec::new())
-        .await
-        .map_err(|error| error.to_string())?;
+    let mut policies = Vec::with_capacity(plugins.len());
+    for (group, index) in plugins {
+        let policy = group
+            .launch
+            .sandbox(&[*index], &private, ticket.as_ref(), Vec::new())
+            .await;
+        policies.push(policy.map_err(|error| error.to_string())?);
+    }
+    let policy = tokio::task::spawn_blocking(|| policies.into_iter().reduce(common)).await;
+    let policy = policy.map_err(|error| error.to_string())?;
+    let mut policy = policy.ok_or_else(missing)?;
     policy.read.extend(tool_chains(&search()));
     Ok(SandboxOverride {
         policy,
@@ -238,6 +182,28 @@ async fn sandbox_of_contributions(group: &Group, index: usize) -> Result<Sandbox
         proxy_redirect: ticket.as_ref().map(ProxyTicket::redirect),
         held: Arc::new(ticket),
     })
+}
+
+async fn ticket(plugins: &[(Arc<Group>, usize)]) -> Result<Option<ProxyTicket>, String> {
+    let [(group, index)] = plugins else {
+        let Some((group, _)) = plugins.first() else {
+            return Ok(None);
+        };
+        let all: Vec<usize> = plugins.iter().map(|(_, index)| *index).collect();
+        let launch = &group.launch;
+        return launch.network.common_ticket(&launch.registry, &all).await;
+    };
+    let launch = &group.launch;
+    let access = launch.access(&[*index]);
+    let ticket = launch
+        .network
+        .ticket(&launch.registry, &[*index], access.as_ref())
+        .await?;
+    // A server of the plugin's own process is reachable, as it is for the plugin.
+    if let (Some(ticket), (Some(live), _)) = (&ticket, group.now()) {
+        ticket.belongs_to(live.process.pid());
+    }
+    Ok(ticket)
 }
 
 /// Tool chains whose programs need the files next to them, by a common parent folder.
@@ -276,8 +242,6 @@ fn tool_chains(path: &OsStr) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    use serde_json::json;
-
     #[test]
     fn tool_chains_of_the_user() {
         for (path, want) in [
@@ -307,30 +271,6 @@ mod tests {
         ] {
             let want: Vec<PathBuf> = want.into_iter().map(PathBuf::from).collect();
             assert_eq!(tool_chains(path.as_ref()), want, "{path}");
-        }
-    }
-
-    #[test]
-    fn which_changes_are_about_an_entry() {
-        let name = |it: &str| Key::Name(it.to_owned());
-        for (path, value, want) in [
-            (vec![name("mcp"), name("a")], json!({}), true),
-            (
-                vec![name("mcp"), name("a"), name("command")],
-                json!([]),
-                true,
-            ),
-            (vec![name("mcp"), name("b")], json!({}), false),
-            (vec![name("mcp")], json!({"a": {}}), true),
-            (vec![name("mcp")], json!({"b": {}}), false),
-            (vec![], json!({"mcp": {"a": {}}}), true),
-            (vec![name("lsp"), name("a")], json!({}), false),
-        ] {
-            let change = Change {
-                path: path.clone(),
-                value: Some(value),
-            };
-            assert_eq!(touches(&change, "mcp", "a"), want, "{path:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ mod bun;
 mod bypass;
 mod command_events;
 mod commands;
+mod config_authors;
 mod contracts;
 mod custom_points;
 mod events;

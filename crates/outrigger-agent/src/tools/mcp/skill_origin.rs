@@ -31,9 +31,13 @@ impl AgentState {
         &self,
         skill: &Skill,
     ) -> Result<Option<SandboxOverride>, String> {
+        // Who names a folder of another plugin gets no sandbox of that one.
+        if let Some(own) = sandbox_of_named(&skill.dir, &self.plugins.sandboxes) {
+            return Ok(Some(own));
+        }
         match self.plugin_around(skill) {
             Some(plugin) => self.plugins.host.sandbox_of_plugin(&plugin).await,
-            None => Ok(sandbox_of_named(&skill.dir, &self.plugins.sandboxes)),
+            None => Ok(None),
         }
     }
 }
