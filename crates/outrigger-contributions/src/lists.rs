@@ -150,6 +150,13 @@ impl List {
             path
         };
         let is_there = named.is_in_project || !is_pattern && path.exists();
+        // A link in the project is judged when it is read, as that of a file of the user's ([`may_be_read`]).
+        let waits = self == Self::Instructions && named.is_in_project && path.is_symlink();
+        let read = if waits {
+            path.parent().unwrap_or(path)
+        } else {
+            read
+        };
         if is_there && reads(&own.policy, read) {
             return Ok(());
         }
@@ -266,6 +273,8 @@ mod tests {
                 // A pattern is a name like any other in the list of folders.
                 if list == List::Instructions || !item.contains('*') {
                     let found = (admits(&usual), admits(&narrow));
+                    // Judged when it is read.
+                    let of_usual = of_usual || item == "../link.md" && list == List::Instructions;
                     assert_eq!(found, (of_usual, of_narrow), "{item} {list:?}");
                 }
                 assert_eq!(list.admits(&named, None), Ok(()));

@@ -17,7 +17,9 @@ async fn configured(granted: &str, plain: &str, priority: i32) -> (Project, Plug
         read: vec![folder(&project)],
         ..PluginRules::default()
     };
-    project.rules("granted", read);
+    // A grant names the file, not what it calls itself.
+    let file = project.path("plugins/granted.mjs").display().to_string();
+    project.rules(&file, read);
     let later = PluginRules {
         priority,
         ..PluginRules::default()
@@ -66,7 +68,7 @@ async fn a_program_runs_with_what_all_may_do_who_touched_its_entry() {
     assert!(!reads(&project, &plugins, "/mcp", "own").await);
 
     // A wrapper sets a time limit on every server.
-    let wraps = "for (const it of Object.values(config.mcp)) it.timeout = 9000; config.mcp.mine = { command: ['x'] }";
+    let wraps = "for (const it of Object.values(config.mcp)) it.timeout = 9000; config.mcp.mine = { command: ['mine'] }";
     let (project, plugins, left) = configured(wraps, replaces, 10).await;
     assert_eq!(left["mcp"]["own"]["timeout"], 9000);
     assert!(!reads(&project, &plugins, "/mcp", "own").await);
@@ -86,8 +88,8 @@ async fn an_item_of_a_list_has_the_sandbox_of_the_plugin_that_added_it() {
     let (project, plugins, _) = configured(&adds("/own"), &adds("/evil"), 0).await;
     assert!(!reads(&project, &plugins, "/skills/paths", "/evil").await);
     assert!(reads(&project, &plugins, "/skills/paths", "/own").await);
-    let unknown = plugins.sandbox_of("/skills/paths", &["/none".to_owned()]);
-    assert!(unknown.await.is_err());
+    let unknown = ["/none".to_owned()];
+    assert!(plugins.sandbox_of("/skills/paths", &unknown).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
