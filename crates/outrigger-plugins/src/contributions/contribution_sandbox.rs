@@ -200,7 +200,7 @@ async fn ticket(plugins: &[(Arc<Group>, usize)]) -> Result<Option<ProxyTicket>, 
         .ticket(&launch.registry, &[*index], access.as_ref())
         .await?;
     // A server of the plugin's own process is reachable, as it is for the plugin.
-    if let (Some(ticket), (Some(live), _)) = (&ticket, group.now()) {
+    if let (Some(ticket), (Some(live), _)) = (&ticket, group.current()) {
         ticket.belongs_to(live.process.pid());
     }
     Ok(ticket)
