@@ -15,6 +15,7 @@ use outrigger_protocol::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::request::Empty;
 use crate::{Answer, Failure, NOTHING, text};
 use judge::Judged;
 use pages::{Observed, Pages};
@@ -35,18 +36,18 @@ pub(crate) enum BrowserOp {
     EndTurn { session: String },
     /// A person has clicked or typed in a tab.
     #[serde(rename = "browser.person")]
-    Person { tab: String },
+    Person(OfTab),
     #[serde(rename = "browser.hand_back")]
-    HandBack { tab: String },
+    HandBack(OfTab),
     /// A tab is closed.
     #[serde(rename = "browser.forget")]
-    Forget { tab: String },
+    Forget(OfTab),
     /// Who holds which tab.
     #[serde(rename = "browser.held")]
-    Held {},
+    Held(Empty),
     /// What is to be kept of leases and references.
     #[serde(rename = "browser.keep")]
-    Keep {},
+    Keep(Empty),
     /// What was kept.
     #[serde(rename = "browser.recall")]
     Recall { kept: Kept },
@@ -97,7 +98,7 @@ pub(crate) enum BrowserOp {
     },
     /// What has changed since a model was shown the page.
     #[serde(rename = "browser.changed")]
-    Changed { tab: String },
+    Changed(OfTab),
     /// What is not met of expectations.
     #[serde(rename = "browser.unmet")]
     Unmet {
@@ -110,6 +111,12 @@ pub(crate) enum BrowserOp {
     /// The element of a reference.
     #[serde(rename = "browser.element")]
     Element { tab: String, reference: String },
+}
+
+/// A tab: one type for the operations that are about nothing else.
+#[derive(Deserialize)]
+pub(crate) struct OfTab {
+    tab: String,
 }
 
 /// A field, by its attributes.
@@ -199,15 +206,15 @@ impl Browser {
             }
             BrowserOp::Check { grant, now } => text(&self.leases.check(&grant, now)?),
             BrowserOp::EndTurn { session } => text(&self.leases.end_turn(&session)),
-            BrowserOp::Person { tab } => text(&self.leases.taken_by_person(&tab)),
-            BrowserOp::HandBack { tab } => text(&self.leases.handed_back(&tab)),
-            BrowserOp::Forget { tab } => {
+            BrowserOp::Person(OfTab { tab }) => text(&self.leases.taken_by_person(&tab)),
+            BrowserOp::HandBack(OfTab { tab }) => text(&self.leases.handed_back(&tab)),
+            BrowserOp::Forget(OfTab { tab }) => {
                 self.leases.forget(&tab);
                 self.pages.forget(&tab);
                 NOTHING.to_owned()
             }
-            BrowserOp::Held {} => text(&self.leases.held()),
-            BrowserOp::Keep {} => text(&Kept {
+            BrowserOp::Held(Empty {}) => text(&self.leases.held()),
+            BrowserOp::Keep(Empty {}) => text(&Kept {
                 leases: self.leases.clone(),
                 pages: self.pages.keep(),
             }),
@@ -243,7 +250,7 @@ impl Browser {
             } => self
                 .pages
                 .show(&tab, reference.as_deref(), full, page, budget)?,
-            BrowserOp::Changed { tab } => self.pages.changed(&tab)?,
+            BrowserOp::Changed(OfTab { tab }) => self.pages.changed(&tab)?,
             BrowserOp::Unmet { tab, expect } => self.pages.unmet(&tab, &expect)?,
             BrowserOp::Judge(it) => self.pages.judge(&it)?,
             BrowserOp::Element { tab, reference } => self.pages.element(&tab, &reference)?,

@@ -1,13 +1,13 @@
 //! Chains of hooks: who is called next, and what becomes of the answers.
 
-use std::collections::BTreeMap;
-
 use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Next, PointSpec, Rights};
-use outrigger_protocol::hook::{Block, Change, HookFailure, HookOutcome};
+use outrigger_protocol::hook::{Block, Change, Decision, HookFailure, HookOutcome, OutcomeKind};
 use outrigger_protocol::turn::HookPayload;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::open::Open;
+use crate::request::Empty;
 use crate::{Answer, Failure, text};
 
 /// Operations about chains.
@@ -37,7 +37,7 @@ pub(crate) enum ChainOp {
     },
     /// The table of points.
     #[serde(rename = "chain.points")]
-    Points {},
+    Points(Empty),
 }
 
 /// A handler, as a host names it. Each is called by itself: there are no processes.
@@ -85,8 +85,7 @@ impl From<GivenOutcome> for HookOutcome {
 /// The chains of a host.
 #[derive(Default)]
 pub(crate) struct Chains {
-    last: u32,
-    open: BTreeMap<u32, Chain>,
+    open: Open<Chain>,
 }
 
 impl Chains {
@@ -110,10 +109,9 @@ impl Chains {
                         Rights::unnamed(point)
                     },
                 });
-                self.last += 1;
                 let chain = Chain::new(point, handlers.collect(), items);
-                self.open.insert(self.last, chain);
-                self.next(self.last)
+                let number = self.open.insert(chain);
+                self.next(number)
             }
             ChainOp::Feed {
                 chain,
@@ -121,60 +119,138 @@ impl Chains {
                 outcome,
                 ms,
             } => {
-                let open = self.open.get_mut(&chain);
+                let open = self.open.get_mut(chain);
                 let open = open.ok_or_else(|| Failure::number("chain", chain))?;
                 open.feed(handler, outcome.into(), ms);
                 self.next(chain)
             }
-            ChainOp::Points {} => {
-                let rows = HookPoint::ALL.iter().map(|it| row(it.spec()));
+            ChainOp::Points(Empty {}) => {
+                let rows = HookPoint::ALL.iter().map(|it| Point::of(it.spec()));
                 Ok(text(&rows.collect::<Vec<_>>()))
             }
         }
     }
 
     fn next(&mut self, number: u32) -> Answer {
-        let chain = self.open.get(&number);
+        let chain = self.open.get(number);
         let chain = chain.ok_or_else(|| Failure::number("chain", number))?;
         match chain.next() {
             Next::Call(call) => {
-                let plugins = call.handlers.iter().map(|place| {
+                let called = |place: &usize| {
                     let handler = chain.handlers().get(*place);
-                    let plugin = handler.map_or("", |it| it.plugin.as_str());
-                    json!({ "handler": place, "plugin": plugin, "instance": handler.map_or(0, |it| it.instance) })
+                    Called {
+                        handler: *place,
+                        plugin: handler.map_or("", |it| it.plugin.as_str()),
+                        instance: handler.map_or(0, |it| it.instance),
+                    }
+                };
+                let items = chain.items().iter().map(|it| Item {
+                    input: &it.input,
+                    output: &it.output,
                 });
-                let call: Vec<Value> = plugins.collect();
-                let items: Vec<Value> = chain
-                    .items()
-                    .iter()
-                    .map(|it| json!({ "input": it.input, "output": it.output }))
-                    .collect();
-                Ok(json!({ "chain": number, "call": call, "items": items }).to_string())
+                Ok(text(&Step::Calls {
+                    chain: number,
+                    call: call.handlers.iter().map(called).collect(),
+                    items: items.collect(),
+                }))
             }
             Next::Done(folded) => {
                 let name = |place: usize| {
                     let handler = chain.handlers().get(place);
-                    handler.map_or("", |it| it.plugin.as_str()).to_owned()
+                    handler.map_or("", |it| it.plugin.as_str())
                 };
-                let runs = folded.runs.iter().map(|run| {
-                    json!({
-                        "plugin": name(run.handler), "outcome": run.outcome, "decision": run.decision, "changed": run.changed,
-                        "message": run.message, "refused": run.refused.map(|it| it.name()), "ms": run.ms,
-                    })
+                let runs = folded.runs.iter().map(|run| Run {
+                    plugin: name(run.handler),
+                    outcome: run.outcome,
+                    decision: run.decision,
+                    changed: &run.changed,
+                    message: run.message.as_deref(),
+                    refused: run.refused.map(|it| it.name()),
+                    ms: run.ms,
                 });
-                let runs: Vec<Value> = runs.collect();
-                let done =
-                    json!({ "outputs": folded.outputs, "block": folded.block, "runs": runs });
-                self.open.remove(&number);
-                Ok(json!({ "chain": number, "done": done }).to_string())
+                let done = Done {
+                    outputs: &folded.outputs,
+                    block: folded.block.as_ref(),
+                    runs: runs.collect(),
+                };
+                let answer = text(&Step::Done {
+                    chain: number,
+                    done,
+                });
+                self.open.close(number);
+                Ok(answer)
             }
         }
     }
 }
 
-fn row(spec: &PointSpec) -> Value {
-    json!({
-        "name": spec.name, "hook": spec.hook, "block": spec.block, "deadline_ms": spec.deadline.default_ms(),
-        "patch": spec.patch.iter().map(|it| it.key).collect::<Vec<_>>(),
-    })
+/// Where a chain is.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Step<'a> {
+    Calls {
+        chain: u32,
+        call: Vec<Called<'a>>,
+        items: Vec<Item<'a>>,
+    },
+    Done {
+        chain: u32,
+        done: Done<'a>,
+    },
+}
+
+/// Who is called next.
+#[derive(Serialize)]
+struct Called<'a> {
+    handler: usize,
+    plugin: &'a str,
+    instance: usize,
+}
+
+/// With what.
+#[derive(Serialize)]
+struct Item<'a> {
+    input: &'a Value,
+    output: &'a Value,
+}
+
+/// What a chain came to.
+#[derive(Serialize)]
+struct Done<'a> {
+    outputs: &'a [Value],
+    block: Option<&'a Block>,
+    runs: Vec<Run<'a>>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    plugin: &'a str,
+    outcome: OutcomeKind,
+    decision: Decision,
+    changed: &'a [String],
+    message: Option<&'a str>,
+    refused: Option<&'static str>,
+    ms: f64,
+}
+
+/// A row of the table of points.
+#[derive(Serialize)]
+struct Point {
+    name: &'static str,
+    hook: &'static str,
+    block: bool,
+    deadline_ms: u64,
+    patch: Vec<&'static str>,
+}
+
+impl Point {
+    fn of(spec: &'static PointSpec) -> Self {
+        Self {
+            name: spec.name,
+            hook: spec.hook,
+            block: spec.block,
+            deadline_ms: spec.deadline.default_ms(),
+            patch: spec.patch.iter().map(|it| it.key).collect(),
+        }
+    }
 }

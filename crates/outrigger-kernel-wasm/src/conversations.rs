@@ -1,13 +1,14 @@
 //! Conversations: what events change in them (E5).
 
-use std::collections::BTreeMap;
-
 use outrigger_kernel::merge::{Conversation, Form};
+use outrigger_protocol::buffer::Buffer;
 use outrigger_protocol::event::Event;
+use outrigger_protocol::id::SessionId;
 use outrigger_protocol::merged::{Change, Placed};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, from_value};
 
+use crate::open::Open;
+use crate::request::Empty;
 use crate::{Answer, Failure, nothing, text};
 
 /// Operations about conversations.
@@ -15,7 +16,7 @@ use crate::{Answer, Failure, nothing, text};
 pub(crate) enum ConversationOp {
     /// One that has not heard of any message.
     #[serde(rename = "conversation.open")]
-    Open {},
+    Open(Empty),
     /// Records of the log, as they are stored; those that are not events change nothing.
     #[serde(rename = "conversation.on")]
     On {
@@ -35,23 +36,21 @@ pub(crate) enum ConversationOp {
 /// The conversations that a host follows.
 #[derive(Default)]
 pub(crate) struct Conversations {
-    last: u32,
-    open: BTreeMap<u32, Conversation>,
+    open: Open<Conversation>,
 }
 
 impl Conversations {
     pub(crate) fn answer(&mut self, op: ConversationOp) -> Answer {
         match op {
-            ConversationOp::Open {} => {
-                self.last += 1;
-                self.open.insert(self.last, Conversation::new(Form::Merged));
-                Ok(self.last.to_string())
+            ConversationOp::Open(Empty {}) => {
+                let number = self.open.insert(Conversation::new(Form::Merged));
+                Ok(number.to_string())
             }
             ConversationOp::On {
                 conversation,
                 records,
             } => {
-                let open = self.open.get_mut(&conversation);
+                let open = self.open.get_mut(conversation);
                 let open = open.ok_or_else(|| Failure::number("conversation", conversation))?;
                 let mut changes = Vec::new();
                 for body in records {
@@ -65,7 +64,7 @@ impl Conversations {
                 Ok(text(&changes))
             }
             ConversationOp::Close { conversation } => {
-                self.open.remove(&conversation);
+                self.open.close(conversation);
                 nothing()
             }
         }
@@ -74,35 +73,34 @@ impl Conversations {
 
 /// The event of a record, where it changes a conversation; other events, and other records, are not read.
 pub(crate) fn event(body: &str) -> Result<Option<Event>, serde_json::Error> {
-    let mut record: Value = serde_json::from_slice(body.as_bytes())?;
-    let kind = record.get("type").and_then(Value::as_str);
-    let kind = kind.unwrap_or_default().to_owned();
-    let mut field = |name: &str| {
-        let field = record.get_mut("properties").and_then(|it| it.get_mut(name));
-        field.map(Value::take).unwrap_or_default()
-    };
-    let session_id = from_value(field("sessionID"));
-    Ok(Some(match kind.as_str() {
-        "message.updated" => Event::MessageUpdated {
-            session_id: session_id?,
-            info: from_value(field("info"))?,
+    let mut record: Buffer<'_> = serde_json::from_slice(body.as_bytes())?;
+    let kind = record.take("type");
+    let mut properties = record.take("properties").unwrap_or(Buffer::Null);
+    let mut field = |name: &str| properties.take(name).unwrap_or(Buffer::Null);
+    let session_id = SessionId::deserialize(field("sessionID"));
+    Ok(Some(
+        match kind.as_ref().and_then(Buffer::as_str).unwrap_or_default() {
+            "message.updated" => Event::MessageUpdated {
+                session_id: session_id?,
+                info: Deserialize::deserialize(field("info"))?,
+            },
+            "message.removed" => Event::MessageRemoved {
+                session_id: session_id?,
+                message_id: Deserialize::deserialize(field("messageID"))?,
+            },
+            "message.part.updated" => Event::PartUpdated {
+                session_id: session_id?,
+                part: Deserialize::deserialize(field("part"))?,
+                time: Deserialize::deserialize(field("time"))?,
+            },
+            "message.part.removed" => Event::PartRemoved {
+                session_id: session_id?,
+                message_id: Deserialize::deserialize(field("messageID"))?,
+                part_id: Deserialize::deserialize(field("partID"))?,
+            },
+            _ => return Ok(None),
         },
-        "message.removed" => Event::MessageRemoved {
-            session_id: session_id?,
-            message_id: from_value(field("messageID"))?,
-        },
-        "message.part.updated" => Event::PartUpdated {
-            session_id: session_id?,
-            part: from_value(field("part"))?,
-            time: from_value(field("time"))?,
-        },
-        "message.part.removed" => Event::PartRemoved {
-            session_id: session_id?,
-            message_id: from_value(field("messageID"))?,
-            part_id: from_value(field("partID"))?,
-        },
-        _ => return Ok(None),
-    }))
+    ))
 }
 
 /// A change as it is written.

@@ -15,6 +15,7 @@ mod conversations;
 mod exports;
 mod failure;
 mod log;
+mod open;
 mod request;
 mod rules;
 mod turns;

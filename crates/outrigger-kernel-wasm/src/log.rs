@@ -90,9 +90,25 @@ pub(crate) struct GivenRow {
 /// A row with its hash.
 #[derive(Deserialize)]
 pub(crate) struct SealedRow {
-    #[serde(flatten)]
-    row: GivenRow,
+    at: i64,
+    kind: String,
+    session: Option<String>,
+    turn: Option<String>,
+    body: String,
     hash: String,
+}
+
+impl SealedRow {
+    fn split(self) -> (GivenRow, String) {
+        let row = GivenRow {
+            at: self.at,
+            kind: self.kind,
+            session: self.session,
+            turn: self.turn,
+            body: self.body,
+        };
+        (row, self.hash)
+    }
 }
 
 impl GivenRow {
@@ -123,9 +139,10 @@ pub(crate) fn answer(op: LogOp) -> Answer {
         LogOp::Events(given) => Ok(text(&given.rows()?)),
         LogOp::Verify { before, rows } => {
             let mut before = read(&before)?;
-            for (place, sealed) in rows.iter().enumerate() {
-                before = sealed.row.hash(&before);
-                if hex(&before) != sealed.hash {
+            for (place, sealed) in rows.into_iter().enumerate() {
+                let (row, hash) = sealed.split();
+                before = row.hash(&before);
+                if hex(&before) != hash {
                     return Ok(json!({ "place": place }).to_string());
                 }
             }

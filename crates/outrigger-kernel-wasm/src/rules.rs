@@ -15,6 +15,7 @@ use outrigger_protocol::permission::{Action, Rule};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::request::Empty;
 use crate::{Answer, text};
 
 /// Operations that depend on what they are given only.
@@ -159,7 +160,7 @@ pub(crate) enum BreakerOp {
     },
     /// What is to be kept of all of them.
     #[serde(rename = "breaker.keep")]
-    Keep {},
+    Keep(Empty),
     /// What was kept.
     #[serde(rename = "breaker.recall")]
     Recall {
@@ -211,7 +212,7 @@ impl Breakers {
                     None => Value::Null,
                 }
             }
-            BreakerOp::Keep {} => {
+            BreakerOp::Keep(Empty {}) => {
                 let kept = self.all.iter();
                 let kept = kept.filter_map(|(name, it)| Some((name.clone(), json!(it.keep()?))));
                 Value::Object(kept.collect())

@@ -1,10 +1,9 @@
 //! Turns: stepped, and replayed from what was stored of them when the host is started again.
 
-use std::collections::BTreeMap;
-
 use outrigger_kernel::digest;
 use outrigger_kernel::turn::{Effect, Turn, step};
 use outrigger_protocol::Millis;
+use outrigger_protocol::buffer::Buffer;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::{IdMaker, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
@@ -12,6 +11,8 @@ use outrigger_protocol::turn::Input;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::open::Open;
+use crate::request::Empty;
 use crate::{Answer, Failure, nothing, text};
 
 /// How the body of a step begins: the kind of a record is written first.
@@ -22,7 +23,7 @@ const STEP: &[u8] = b"{\"record\":\"turn_step\",";
 pub(crate) enum TurnOp {
     /// A turn, from its stored steps, which are the lines of the request; without any it waits for its beginning.
     #[serde(rename = "turn.open")]
-    Open {},
+    Open(Empty),
     /// Something happened.
     #[serde(rename = "turn.step")]
     Step {
@@ -76,7 +77,8 @@ struct Stepped<'a> {
 fn stored(body: &[u8]) -> Result<TurnStep, serde_json::Error> {
     use serde::de::Error as _;
     if body.starts_with(STEP) {
-        serde_json::from_slice(body)
+        let step: Buffer<'_> = serde_json::from_slice(body)?;
+        TurnStep::deserialize(step)
     } else {
         Err(serde_json::Error::custom("it is of another kind"))
     }
@@ -97,25 +99,21 @@ struct OpenTurn {
 /// All turns of a host.
 #[derive(Default)]
 pub(crate) struct Turns {
-    last: u32,
-    open: BTreeMap<u32, OpenTurn>,
+    open: Open<OpenTurn>,
 }
 
 impl Turns {
     pub(crate) fn answer(&mut self, op: TurnOp, lines: &[u8]) -> Answer {
         match op {
-            TurnOp::Open {} => {
+            TurnOp::Open(Empty {}) => {
                 let open = OpenTurn::replayed(lines)?;
                 let step = open.turn.as_ref().map_or(0, Turn::current_step);
-                self.last += 1;
-                let answer = json!({
-                    "turn": self.last, "steps": open.count, "step": step, "done": open.is_done(),
-                });
-                self.open.insert(self.last, open);
-                Ok(answer.to_string())
+                let (steps, done) = (open.count, open.is_done());
+                let turn = self.open.insert(open);
+                Ok(json!({ "turn": turn, "steps": steps, "step": step, "done": done }).to_string())
             }
             TurnOp::Step { turn, at, input } => {
-                let open = self.open.get_mut(&turn);
+                let open = self.open.get_mut(turn);
                 let open = open.ok_or_else(|| Failure::number("turn", turn))?;
                 let (effects, rows) = open.step(at, *input);
                 let done = open.is_done();
@@ -126,7 +124,7 @@ impl Turns {
                 }))
             }
             TurnOp::Close { turn } => {
-                self.open.remove(&turn);
+                self.open.close(turn);
                 nothing()
             }
         }

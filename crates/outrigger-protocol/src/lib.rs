@@ -8,6 +8,7 @@
 //! key by key, including camel case with a capital `ID`, because published plugins read them. Types that plugins may
 //! extend have an `extra` map, so that a key unknown to the host survives a round trip.
 
+pub mod buffer;
 mod conversation;
 pub mod diagnose;
 pub mod id;
@@ -17,6 +18,7 @@ mod plugin;
 mod records;
 pub mod settings;
 pub mod startup;
+mod tagged;
 pub mod tally;
 pub mod text;
 mod tools;

@@ -27,8 +27,11 @@ const MAX_PLAIN_SIZE: (u64, u64) = (1_350_000, 460_000);
 /// The optimiser: `wasm-opt`, from `binaryen`, a package that only the build of the extension needs.
 const OPTIMISER: &str = "extension/node_modules/.bin/wasm-opt";
 /// Features of every Chromium that the extension runs in. `--all-features` emits some that no browser has.
-const OPTIMISER_FLAGS: [&str; 8] = [
+const OPTIMISER_FLAGS: [&str; 11] = [
     "-Oz",
+    "--converge",
+    "--strip-producers",
+    "--strip-target-features",
     // Functions with one caller that stay apart are alike, which compresses better.
     "--one-caller-inline-max-function-size=0",
     "--enable-bulk-memory",

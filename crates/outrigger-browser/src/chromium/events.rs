@@ -183,6 +183,8 @@ fn of_targets(state: &mut State, method: &str, params: &Value) {
                 return;
             };
             match (method, state.tabs.get_mut(&name)) {
+                // `Inspector.targetCrashed` is not looked at: it says the same once more, when the tab may be on its way back already, and of
+                // frames in processes of their own.
                 ("Target.targetCrashed", Some(tab)) => tab.crashed = true,
                 _ => state.forget_tab(&name),
             }
@@ -246,7 +248,6 @@ fn of_page(tab: &mut Tab, session: &str, method: &str, params: &Value) {
             });
         }
         "Page.javascriptDialogClosed" => tab.dialog = None,
-        "Inspector.targetCrashed" => tab.crashed = true,
         "Inspector.targetReloadedAfterCrash" => tab.crashed = false,
         _ => of_worlds(tab, session, method, params),
     }

@@ -4,6 +4,7 @@
 //! In between everything is JSON (decision 13): the chain and the handlers see keys that are unknown here, an absent key is
 //! not null, and keys have the order of the fields.
 
+use outrigger_protocol::buffer::to_value;
 use outrigger_protocol::turn::HookPayload;
 use serde::Serialize;
 use serde_json::Value;
@@ -34,7 +35,7 @@ pub trait HookInput: Serialize {
 
     /// Returns the payload for the first handler.
     fn payload(&self, output: &Self::Output) -> HookPayload {
-        HookPayload::new(json(self), json(output))
+        HookPayload::new(to_value(self), to_value(output))
     }
 
     /// Returns the payload with its point.
@@ -59,9 +60,4 @@ impl Context {
         let context = output.get("context").and_then(Value::as_array);
         context.into_iter().flatten().filter_map(Value::as_str)
     }
-}
-
-// Plain data with string keys: serialising it cannot fail.
-fn json(value: &(impl Serialize + ?Sized)) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
 }

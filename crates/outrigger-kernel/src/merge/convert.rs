@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use outrigger_protocol::buffer::{from_value, to_value};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::MessageId;
 use outrigger_protocol::merged::{Change, ConversationMessage, Details, EntryState, Placed};
@@ -304,11 +305,11 @@ fn fact(part: &PartKind) -> Option<(&'static str, String, Object)> {
             let files: Vec<String> = files.map(ToString::to_string).collect();
             let noun = if files.len() == 1 { "file" } else { "files" };
             let text = format!("{} {noun} changed", files.len());
-            let fields = json!({ "details": Details::FileList { files } });
+            let fields = json!({ "details": to_value(&Details::FileList { files }) });
             ("patch", text, object(fields))
         }
         PartKind::StepFinish(step) => {
-            let fields = json!({ "reason": step.reason, "cost": step.cost, "tokens": step.tokens });
+            let fields = json!({ "reason": step.reason, "cost": step.cost, "tokens": to_value(&step.tokens) });
             ("step", String::new(), object(fields))
         }
         PartKind::StepStart(_) | PartKind::Snapshot(_) | PartKind::Text(_) => return None,
@@ -361,5 +362,5 @@ pub(super) fn object(value: Value) -> Object {
 /// Returns the details of a merged message, if it has valid ones.
 #[must_use]
 pub fn details(message: &ConversationMessage) -> Option<Details> {
-    serde_json::from_value(message.metadata.get("details")?.clone()).ok()
+    from_value(message.metadata.get("details")?.clone()).ok()
 }

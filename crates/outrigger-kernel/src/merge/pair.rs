@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use outrigger_protocol::Object;
+use outrigger_protocol::buffer::to_value;
 use outrigger_protocol::merged::{ConversationMessage, Details, EXECUTOR};
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ pub(super) fn pair(
     metadata.extend(changed);
     metadata.extend(made_by);
     if let Some(details) = details {
-        metadata.insert("details".to_string(), json!(details));
+        metadata.insert("details".to_string(), to_value(&details));
     }
     metadata.extend(more);
     ConversationMessage {

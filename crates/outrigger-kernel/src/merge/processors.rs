@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use outrigger_protocol::Object;
+use outrigger_protocol::buffer::from_value;
 use outrigger_protocol::merged::{ConversationMessage, Details};
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ pub(super) fn declared(result: &ConversationMessage) -> Declared {
     let summary = reported(result, "/summary").and_then(Value::as_str);
     let summary = summary.filter(|text| !text.trim().is_empty() && text.len() <= MAX_SUMMARY);
     Declared {
-        details: details.and_then(|details| serde_json::from_value(details).ok()),
+        details: details.and_then(|details| from_value(details).ok()),
         summary: summary.map(|text| text.replace(['\n', '\r'], " ")),
     }
 }

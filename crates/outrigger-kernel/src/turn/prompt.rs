@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::effect::Effect;
 use crate::hooks::points::run::{before_command, before_start};
 use crate::hooks::{HookInput, HookPoint};
+use outrigger_protocol::buffer::from_value;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::merged::EXECUTOR;
 use outrigger_protocol::message::{MessageInfo, Part, PartKind, UserMessage};
@@ -148,11 +149,7 @@ impl Turn {
         let Some(mut output) = output else {
             return (self.user.clone(), self.offered.clone());
         };
-        let user = match output
-            .get_mut("message")
-            .map(Value::take)
-            .map(serde_json::from_value)
-        {
+        let user = match output.get_mut("message").map(Value::take).map(from_value) {
             Some(Ok(MessageInfo::User(mut changed))) => {
                 // Hooks cannot choose the executor.
                 changed.extra.remove(EXECUTOR);
@@ -193,7 +190,7 @@ impl Turn {
             );
             fields.insert("messageID".to_string(), Value::String(user.id.0.clone()));
             let before = || self.offered.iter().find(|part| part.id.0 == id).cloned();
-            parts.extend(serde_json::from_value(value).ok().or_else(before));
+            parts.extend(from_value(value).ok().or_else(before));
         }
         (user, parts)
     }

@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::effect::Effect;
+use outrigger_protocol::buffer::from_value;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{
     MessageInfo, MessageTime, ModelRef, Part, PartKind, PartTime, TextPart, ToolPart, ToolState,
@@ -36,7 +37,7 @@ impl Turn {
         let text = |key: &str| task.get(key).and_then(Value::as_str).unwrap_or_default();
         let model: ModelRef = task
             .get("model")
-            .and_then(|model| serde_json::from_value(model.clone()).ok())
+            .and_then(|model| from_value(model.clone()).ok())
             .unwrap_or_else(|| self.begin.model.clone());
         self.message = Some(self.new_message(at, text("agent"), &model));
         self.publish_message(out);

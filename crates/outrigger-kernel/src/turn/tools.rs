@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use super::effect::Effect;
 use outrigger_protocol::Millis;
+use outrigger_protocol::buffer::from_text;
 use outrigger_protocol::id::CallId;
 use outrigger_protocol::message::{PartKind, PartTime, ToolPart, ToolState};
 use outrigger_protocol::provenance::Provenance;
@@ -135,7 +136,7 @@ impl Turn {
         if raw.trim().is_empty() {
             return (name.to_string(), json!({}));
         }
-        match serde_json::from_str(raw) {
+        match from_text(raw) {
             Ok(input) => (name.to_string(), input),
             Err(error) => wrong(format!(
                 "Invalid input for tool {name}: JSON parsing failed: {error}. Text: {raw}"

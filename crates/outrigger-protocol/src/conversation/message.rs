@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::conversation::session::OutputFormat;
 use crate::id::{MessageId, SessionId};
 use crate::records::provenance::Provenance;
+use crate::tagged::tagged;
 use crate::{Millis, Object};
 
 pub use crate::conversation::part::{
@@ -51,8 +52,9 @@ pub struct MessageTime {
 }
 
 /// A message without its parts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "role", rename_all = "lowercase")]
+#[tagged("role")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MessageInfo {
     /// A message of the user, a command, a plugin or a parent agent.
     User(UserMessage),

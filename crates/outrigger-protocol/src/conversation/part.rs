@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::id::{CallId, MessageId, PartId, SessionId};
 use crate::records::provenance::Provenance;
+use crate::tagged::tagged;
 use crate::{Millis, Object};
 
 /// Tokens that a request used.
@@ -62,12 +63,13 @@ pub struct PartTime {
 }
 
 /// The kinds of part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[tagged("type")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[expect(
     clippy::large_enum_variant,
     reason = "tool calls are the most common parts and the largest; a box for each would cost more than it saves"
 )]
-#[serde(tag = "type", rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum PartKind {
     /// Text of the user or the model.
     Text(TextPart),
@@ -186,8 +188,9 @@ pub struct ToolPart {
 }
 
 /// The states of a tool call. `Completed` and `Error` are final.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "lowercase")]
+#[tagged("status")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ToolState {
     /// The model is still writing the arguments.
     Pending {

@@ -7,6 +7,7 @@ use crate::conversation::message::Tokens;
 use crate::conversation::permission::Rule;
 use crate::id::{MessageId, PartId, PluginId, SessionId};
 use crate::records::provenance::Provenance;
+use crate::tagged::tagged;
 use crate::{Millis, Object};
 
 /// A conversation, as in the API's `Session`.
@@ -213,8 +214,9 @@ pub struct PartInput {
 }
 
 /// The format of the answer to a prompt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[tagged("type")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
     /// Plain text.
     Text,

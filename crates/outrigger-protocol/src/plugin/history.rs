@@ -76,7 +76,7 @@ impl HistoryMessage {
     pub fn to_value(&self) -> Value {
         match &self.content {
             // A message can always be converted to JSON.
-            Content::Stored(message) => serde_json::to_value(message).unwrap_or_default(),
+            Content::Stored(message) => crate::buffer::to_value(message),
             Content::Left(value) => value.clone(),
         }
     }

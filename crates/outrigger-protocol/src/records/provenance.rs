@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::PluginId;
+use crate::tagged::tagged;
 
 /// Maximum number of causes of one action, not counting one of each kind by an unknown plugin. More than this is one plugin's
 /// noise.
@@ -22,8 +23,9 @@ pub const SUBTASK: &str = "a subtask";
 const TOOL: &str = "tool ";
 
 /// The actor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "by", rename_all = "lowercase")]
+#[tagged("by")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Actor {
     /// The user of this program.
     User,

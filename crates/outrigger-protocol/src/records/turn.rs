@@ -13,6 +13,7 @@ use crate::model::{Prices, Usage};
 use crate::plugin::history::{History, WithHistory};
 use crate::plugin::hook::Block;
 use crate::records::provenance::Provenance;
+use crate::tagged::tagged;
 use crate::tools::tool::ToolOutcome;
 
 /// Number of an effect within its turn, from 1.
@@ -119,8 +120,9 @@ pub struct KnownTool {
 }
 
 /// An input of the turn machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[tagged("kind")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Input {
     /// A prompt was submitted.
     Begin(Box<Begin>),
@@ -252,8 +254,9 @@ pub enum Input {
 }
 
 /// A model's signal, without the pieces of streamed text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "signal", rename_all = "snake_case")]
+#[tagged("signal")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelSignal {
     /// The response has started.
     Started,
@@ -399,8 +402,9 @@ pub struct SessionPatch {
 }
 
 /// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
+#[tagged("outcome")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TurnOutcome {
     /// The model has finished.
     Done {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::id::{CallId, MessageId, SessionId};
 use crate::records::provenance::Provenance;
+use crate::tagged::tagged;
 
 /// A tool's specification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,8 +62,9 @@ pub struct ToolOutput {
 }
 
 /// How a tool call ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
+#[tagged("outcome")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolOutcome {
     /// The tool answered.
     Completed {

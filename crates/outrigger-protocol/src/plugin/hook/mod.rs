@@ -6,20 +6,35 @@ mod values;
 pub use outcome::{Block, HookFailure, HookOutcome, OutcomeKind, Patch};
 pub use values::{ChangedValue, ChangedValues, RecordedValue};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::Millis;
+use crate::buffer::Buffer;
 use crate::id::{PluginId, SessionId, TurnId};
 
 /// One step into a JSON value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Key {
     /// Index into an array.
     Index(usize),
     /// Key of an object.
     Name(String),
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let key = match Buffer::deserialize(deserializer)? {
+            Buffer::Unsigned(index) => usize::try_from(index).ok().map(Self::Index),
+            Buffer::Text(name) => Some(Self::Name(name.into_owned())),
+            _ => None,
+        };
+        // In serde's words for an enum without a tag.
+        let neither = "data did not match any variant of untagged enum Key";
+        key.ok_or_else(|| D::Error::custom(neither))
+    }
 }
 
 /// A handler's change at one location of `output`. An answer is a list of these, so it contains only what changed.

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use outrigger_protocol::buffer::from_value;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::session::PartInput;
 use serde::Serialize;
@@ -47,7 +48,7 @@ pub struct Output<'a> {
 #[must_use]
 pub fn read(output: &Value) -> Option<Vec<PartInput>> {
     let parts = output.get("parts")?.clone();
-    serde_json::from_value(parts).ok()
+    from_value(parts).ok()
 }
 
 impl<'a> HookInput for Input<'a> {
