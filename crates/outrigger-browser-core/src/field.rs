@@ -27,6 +27,12 @@ impl FieldKind {
     }
 }
 
+/// Whether a key may be pressed while a field of the user's has the focus: it leaves the field as it is.
+#[must_use]
+pub fn takes_key(key: &str) -> bool {
+    matches!(key, "Enter" | "Tab" | "Shift+Tab" | "Escape")
+}
+
 /// What a page says of a field: its attributes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes<'a> {

@@ -16,6 +16,7 @@ pub mod expect;
 pub mod field;
 pub mod frame;
 pub mod lease;
+pub mod masked;
 pub mod pattern;
 pub mod site;
 pub mod snapshot;

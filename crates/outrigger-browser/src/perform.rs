@@ -126,6 +126,7 @@ impl Browser {
         };
         let mut step = step_of(action, at, to, text);
         step.is_secret = action.secret.is_some();
+        step.granted.clone_from(&self.options.fields);
         let submits = aim.submits || action.submit || step.text.as_deref() == Some("Enter");
         Ok(Planned {
             tab,

@@ -129,6 +129,8 @@ pub struct Step {
     pub text: Option<String>,
     /// The text is a secret: it goes into the field itself, not to what has the focus, which another frame may take meanwhile.
     pub is_secret: bool,
+    /// Fields of the user's that are typed in like others.
+    pub granted: Vec<FieldKind>,
     /// Options of a list.
     pub values: Vec<String>,
     /// Address.

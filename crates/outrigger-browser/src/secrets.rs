@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use outrigger_browser_core::frame::{FrameSite, may_type};
+use outrigger_browser_core::masked::mask;
+use serde_json::Value;
 
 use crate::error::BrowserError;
 
@@ -57,11 +59,21 @@ impl Secrets {
         Ok(found.map_or("", |(_, value)| value))
     }
 
-    /// Puts names in place of values.
+    /// Puts names in place of values, in all texts of a value.
+    pub(crate) fn hide_in(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.hide(text),
+            Value::Array(all) => all.iter_mut().for_each(|it| self.hide_in(it)),
+            Value::Object(all) => all.values_mut().for_each(|it| self.hide_in(it)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Puts names in place of values, however these are written ([`mask`]).
     pub(crate) fn hide(&self, text: &mut String) {
         for (name, (_, value)) in &self.all {
-            if value.len() >= MIN_HIDDEN && text.contains(value.as_str()) {
-                *text = text.replace(value.as_str(), &format!("[secret {name}]"));
+            if value.len() >= MIN_HIDDEN {
+                *text = mask(text, value, &format!("[secret {name}]"));
             }
         }
     }

@@ -1,6 +1,7 @@
 import type { Kernel } from '../kernel/kernel'
 import type { FrameSite } from '../kernel/operations'
 import { ToolError } from '../tools/tool'
+import { mask } from './masked'
 
 /** Values shorter than this are not looked for in pages: they would be found everywhere. */
 const MIN_HIDDEN = 4
@@ -31,11 +32,11 @@ export class Secrets {
     return value
   }
 
-  /** Puts names in place of values. */
+  /** Puts names in place of values, however these are written. */
   hide(text: string): string {
     let shown = text
     for (const [name, value] of Object.entries(this.kept().values)) {
-      if (value.length >= MIN_HIDDEN) shown = shown.replaceAll(value, () => `[secret ${name}]`)
+      if (value.length >= MIN_HIDDEN) shown = mask(shown, value, `[secret ${name}]`)
     }
     return shown
   }

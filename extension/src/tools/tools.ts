@@ -1,4 +1,4 @@
-import type { Fields } from '../kernel/types'
+import type { Fields, Json, ToolOutput } from '../kernel/types'
 import type { Host } from '../session/host'
 import { BROWSER } from './browser/tools'
 import { FILES } from './files'
@@ -7,7 +7,7 @@ import type { Tool } from './tool'
 
 /** The tools that there are. */
 export class Tools {
-  readonly #all: Tool[] = [...FILES, SHELL, ...BROWSER]
+  readonly #all: Tool[] = [...FILES, SHELL, ...BROWSER.map(masked)]
 
   constructor(private readonly host: Host) {}
 
@@ -31,4 +31,23 @@ export class Tools {
       return { ...tool, description, repeatable }
     })
   }
+}
+
+/** A tool of the browser, whose answer has the names of secrets in place of their values. */
+function masked(tool: Tool): Tool {
+  return {
+    ...tool,
+    async run(input, context) {
+      const answer = await tool.run(input, context)
+      return hidden(answer as unknown as Json, (text) => context.host.settings.secrets.hide(text)) as unknown as ToolOutput
+    },
+  }
+}
+
+function hidden(value: Json, hide: (text: string) => string, key = ''): Json {
+  // Pictures are long, and no text.
+  if (typeof value === 'string') return key === 'attachments' ? value : hide(value)
+  if (Array.isArray(value)) return value.map((it) => hidden(it, hide, key))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, it]) => [name, hidden(it, hide, key === 'attachments' ? key : name)]))
 }

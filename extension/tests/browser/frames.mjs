@@ -17,6 +17,7 @@ export async function frames({ page, world }) {
     '/frame': button('Transfer'),
     // As soon as the field has the focus, the frame takes it.
     '/thief': `${field('Own')}<iframe id=f src="${other}/taker"></iframe><script>p.onfocus = () => queueMicrotask(() => f.contentWindow.focus())</script>`,
+    '/kept': `<label id=l for=q>Words</label><input id=q aria-label=Search><input id=w type=password aria-label=Word><button onclick="w.type = 'text'">Show</button>`,
     '/taker': `${field('Thief')}<script>onfocus = () => p.focus()</script>`,
   }
   await hand.begin()
@@ -51,8 +52,18 @@ export async function frames({ page, world }) {
     assert.doesNotMatch(after, /Thief holds/)
     assert.match(after, /Own holds/)
   }
+  // A field with a secret is the user's from then on, whatever its type becomes.
+  await hand.call('browser_open', { url: `${world.url}/kept` })
+  const kept = await shows(hand, '"Search"', '"Word"')
+  const [plain, word, show] = ['"Search"', '"Word"', '"Show"'].map((part) => reference(kept, part))
+  for (const ref of [plain, word]) await hand.call('browser_action', { action: 'type', ref, secret: 'SHOP_PASSWORD' })
+  await hand.call('browser_action', { action: 'click', ref: show })
+  const keys = [{ action: 'press', ref: plain, text: 'ArrowLeft' }, { action: 'press', ref: word, text: '-' }, { action: 'press', text: '-' }, { action: 'type', ref: plain, text: '-' }]
+  for (const input of keys) assert.match(await hand.call('browser_action', input), /neither read nor typed in without a grant/, JSON.stringify(input))
+  const masked = await hand.call('browser_snapshot', { full: true })
+  assert.doesNotMatch(masked, /hunter|SHOP_PASSWORD/)
   await hand.end()
-  console.log('frames: rules count for frames of other sites, and these get nothing of a secret')
+  console.log('frames: rules count for frames of other sites, these get nothing of a secret, and its field is kept')
 }
 
 /** The page, once all of these are on it: frames come later than it. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { changesOf } from '../../src/hooks/pipeline'
 import { type ChatMessage, toWire } from '../../src/model/history'
+import { mask } from '../../src/session/masked'
 import { chord } from '../../src/tools/browser/keys'
 import { replaced } from '../../src/tools/files'
 import { normal } from '../../src/workspace/path'
@@ -9,6 +10,19 @@ describe('paths of the workspace', () => {
   it('are without dots, and do not lead out', () => {
     expect(['a/./b', '/a//b/', 'a/c/../b'].map(normal)).toEqual(['a/b', 'a/b', 'a/b'])
     expect(() => normal('a/../../b')).toThrow('leads out of the workspace')
+  })
+})
+
+describe('a secret', () => {
+  it('is found however it is written, as natively (masked.rs)', () => {
+    const value = 'p@ss/CANARY <22"7é'
+    const written = [
+      value, 'p%40ss%2FCANARY+%3C22%227%C3%A9', 'p%40ss%2fCANARY%20%3c22%227%c3%a9', 'p@ss/CANARY &lt;22&quot;7&#xe9;', 'p&#64;ss/CANARY&nbsp;&lt;22&#34;7é',
+      'p@ss\\/CANARY <22\\"7\\u00e9', '%70%40%73%73/CANARY%20<22%227é',
+    ]
+    for (const text of written) expect(mask(`a=${text}&b`, value, '[it]')).toBe('a=[it]&b')
+    const others = ['cEBzcy9DQU5BUlk=', 'dTpwQHNzL0NBTkFSWQ==', 'p%4ss% &am \\', '&#99999999999; \\u12 é']
+    expect(others.map((text) => mask(text, 'p@ss/CANARY', '[it]'))).toEqual(['[it]k=', 'dTp[it]Q==', ...others.slice(2)])
   })
 })
 

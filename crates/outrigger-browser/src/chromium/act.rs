@@ -1,8 +1,10 @@
 //! The actions, one by one.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use outrigger_browser_core::action::{Kind, Point};
+use outrigger_browser_core::field;
 use outrigger_browser_core::lease::Grant;
 use outrigger_files::sync::lock;
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use crate::error::BrowserError;
 use crate::provider::{ActionTarget, Done, Step};
 
 const FILL: &str = include_str!("../scripts/fill.js");
+const FOCUS: &str = include_str!("../scripts/focus.js");
 const VALUE: &str = include_str!("../scripts/value.js");
 const SELECT: &str = include_str!("../scripts/select.js");
 const SCROLL: &str = include_str!("../scripts/scroll.js");
@@ -157,6 +160,7 @@ impl Chromium {
         let text = step.text.as_deref().unwrap_or_default();
         let at = self.place(writer, step.place.as_ref(), "type").await?;
         writer.click(at, "left", 1, 0).await?;
+        self.unless_kept(writer, step).await?;
         writer.type_keys(text).await?;
         if step.submit {
             writer.press("Enter").await?;
@@ -181,6 +185,9 @@ impl Chromium {
             (true, Kind::Type) => "add",
             (true, _) => "replace",
         };
+        if step.is_secret {
+            self.has_secret.store(true, Ordering::Relaxed);
+        }
         let arguments = [text.into(), how.into()];
         let ready = self.ask_on(&element, "fill", FILL, &arguments).await?;
         if ready["typed"] == true {
@@ -253,10 +260,40 @@ impl Chromium {
             let at = self.place(writer, step.place.as_ref(), "type").await?;
             writer.click(at, "left", 1, 0).await?;
         }
-        writer
-            .press(step.text.as_deref().unwrap_or_default())
-            .await?;
+        let key = step.text.as_deref().unwrap_or_default();
+        if !field::takes_key(key) {
+            self.unless_kept(writer, step).await?;
+        }
+        writer.press(key).await?;
         Ok(Done::default())
+    }
+
+    /// Keys change what a field of the user's holds, so that its mask no longer finds it: they are not sent where one has the focus.
+    async fn unless_kept(&self, writer: &Writer<'_>, step: &Step) -> Result<(), BrowserError> {
+        let element = match &step.place {
+            Some(ActionTarget::Element(_)) => self.aimed(writer, step).await,
+            _ => self.page_element(&writer.grant.tab).await,
+        };
+        // A page that a click has led away has no such field.
+        let Ok(element) = element else { return Ok(()) };
+        let said = self.run_on(&element, FOCUS, &[]).await?;
+        let text = |key: &str| said[key].as_str().unwrap_or_default();
+        let kind = field::kind_of(field::Attributes {
+            kind: text("type"),
+            autocomplete: text("autocomplete"),
+            name: text("name"),
+            id: text("id"),
+        });
+        if let Some(kind) = kind.filter(|it| !step.granted.contains(it)) {
+            return Err(BrowserError::Field { field: kind.name() });
+        }
+        if said["frame"] == true && self.has_secret.load(Ordering::Relaxed) {
+            return Err(BrowserError::Input(
+                "a frame of another site has the focus, and a secret was typed: name the element by `ref`"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     async fn scroll(&self, writer: &Writer<'_>, step: &Step) -> Result<Done, BrowserError> {

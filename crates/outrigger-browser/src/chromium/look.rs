@@ -383,7 +383,8 @@ impl Page {
                 continue;
             }
             let made = made(node, role, depth, &part.document, &details);
-            let is_field = node["role"]["value"] == "textbox" && made.value.is_some();
+            let is_field =
+                made.field.is_some() || node["role"]["value"] == "textbox" && made.value.is_some();
             let id = made.key.node;
             self.nodes.push(made);
             if let Some(inside) = part.inside.get(&id).filter(|_| level < MAX_DEPTH) {

@@ -15,6 +15,7 @@ mod wait;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -74,6 +75,8 @@ pub struct Chromium {
     drags: Mutex<HashMap<String, Value>>,
     /// Why a tab's last request was refused.
     refused: Mutex<HashMap<String, String>>,
+    /// A secret was typed: where it is not known what has the focus, it may be its field.
+    has_secret: AtomicBool,
     sites: Arc<Sites>,
     /// Takes records of leases that do not count.
     record: RecordFn,
@@ -214,6 +217,7 @@ impl Chromium {
             changed: watch::Sender::new(0),
             drags: Mutex::default(),
             refused: Mutex::default(),
+            has_secret: AtomicBool::new(false),
             sites,
             record,
             begun: Instant::now(),

@@ -257,6 +257,7 @@ impl Step {
             to: None,
             text: None,
             is_secret: false,
+            granted: Vec::new(),
             values: Vec::new(),
             url: None,
             file: None,

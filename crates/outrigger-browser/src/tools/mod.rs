@@ -253,7 +253,7 @@ impl Tool for BrowserTool {
         ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            match self.does {
+            let answer = match self.does {
                 Use::Open => act::open(&self.browser, &input, ctx).await,
                 Use::Action => act::run(&self.browser, action(&input)?, ctx).await,
                 Use::Eval => act::eval(&self.browser, &input, ctx).await,
@@ -262,7 +262,14 @@ impl Tool for BrowserTool {
                 Use::Screenshot => look::screenshot(&self.browser, &input, ctx).await,
                 Use::Console => look::console(&self.browser, &input, ctx),
                 Use::Network => look::network(&self.browser, &input, ctx).await,
-            }
+            };
+            answer.map(|mut answer| {
+                let secrets = &self.browser.options.secrets;
+                secrets.hide(&mut answer.title);
+                secrets.hide(&mut answer.output);
+                secrets.hide_in(&mut answer.metadata);
+                answer
+            })
         })
     }
 }

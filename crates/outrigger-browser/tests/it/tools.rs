@@ -518,6 +518,67 @@ async fn fields_and_secrets_of_the_user_are_kept() {
     it.browser.close().await;
 }
 
+/// Rows 1381 and 1382 of docs/bypass.md: a field with a secret stays the user's, and the secret is found however it is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_with_a_secret_is_kept_from_then_on() {
+    let page = r#"<form method=get action=/sent><label id=l for=q>Search</label><input id=q name=q aria-label=Search><input id=w type=password aria-label=Word>
+        <button type=button onclick="w.type = 'text'">Show</button><div contenteditable aria-label=Note role=textbox>x</div><button>Go</button></form>
+        <button type=button onclick="q.focus()">here</button>"#;
+    let sent = "<p>sent</p>".to_owned();
+    let at = site(vec![("/", page.to_owned()), ("/sent", sent)]).await;
+    let Some(it) = Room::new(&at, &[]) else {
+        return;
+    };
+    let mut seen = vec![it.call("open", json!({ "url": at })).await];
+    let of = |name: &str| reference(&seen[0], name);
+    let (plain, word, note) = (of("\"Search\""), of("\"Word\""), of("\"Note\""));
+    let (show, here, go) = (of("\"Show\""), of("\"here\""), of("\"Go\""));
+    let (_, said) = it
+        .refused(
+            "action",
+            json!({ "action": "fill", "ref": note, "secret": "SHOP_PASSWORD" }),
+        )
+        .await;
+    assert!(said.contains("fields for text alone"), "{said}");
+    for target in [&plain, &word] {
+        let typed = json!({ "action": "type", "ref": target, "secret": "SHOP_PASSWORD" });
+        seen.push(it.call("action", typed).await);
+    }
+    // Its page shows what a password field holds.
+    seen.push(
+        it.call("action", json!({ "action": "click", "ref": show }))
+            .await,
+    );
+    for action in [
+        json!({ "action": "press", "ref": plain, "text": "ArrowLeft" }),
+        json!({ "action": "press", "ref": word, "text": "-" }),
+        json!({ "action": "press", "ref": here, "text": "-" }),
+        json!({ "action": "press", "text": "Control+a" }),
+        json!({ "action": "type", "ref": here, "text": "-" }),
+        json!({ "action": "type", "ref": plain, "text": "-" }),
+        json!({ "action": "fill", "ref": word, "text": "-" }),
+    ] {
+        let (_, said) = it.refused("action", action.clone()).await;
+        assert!(
+            said.contains("neither read nor typed in without a grant"),
+            "{action}: {said}"
+        );
+    }
+    let press = json!({ "action": "press", "ref": plain, "text": "Tab" });
+    seen.push(it.call("action", press).await);
+    seen.push(it.call("snapshot", json!({ "full": true })).await);
+    seen.push(
+        it.call("action", json!({ "action": "click", "ref": go }))
+            .await,
+    );
+    seen.push(it.call("snapshot", json!({ "full": true })).await);
+    seen.push(it.call("network", json!({})).await);
+    let all = format!("{seen:?}");
+    assert!(!all.contains("hunter22"), "{all}");
+    assert!(all.contains("q=[secret SHOP_PASSWORD]"), "{all}");
+    it.browser.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_wait_for_each_other_and_people_are_asked() {
     let page = r#"<button onclick="document.title=(+document.title||0)+1">Count</button>"#;

@@ -1,6 +1,7 @@
 import type { Grant } from '../../kernel/operations'
 import type { Fields } from '../../kernel/types'
 import FILL from '../../../../crates/outrigger-browser/src/scripts/fill.js?raw'
+import FOCUS from '../../../../crates/outrigger-browser/src/scripts/focus.js?raw'
 import SCROLL from '../../../../crates/outrigger-browser/src/scripts/scroll.js?raw'
 import SELECT from '../../../../crates/outrigger-browser/src/scripts/select.js?raw'
 import VALUE from '../../../../crates/outrigger-browser/src/scripts/value.js?raw'
@@ -34,6 +35,8 @@ export interface Given {
 
 const LOAD = 15_000
 const PAUSE = 50
+/** Keys that leave a field as it is. */
+const LEAVING = new Set(['Enter', 'Tab', 'Shift+Tab', 'Escape'])
 /** Points on the way of a drag. */
 const DRAG_STEPS = 6
 
@@ -97,6 +100,7 @@ export class Writer {
         return this.#check(action, action['action'] === 'check')
       case 'press':
         if (action['ref']) await this.#click(await this.#place(action, 'type'), 1, 'left')
+        if (!LEAVING.has(text)) await this.#unlessKept(action)
         await this.#press(text)
         return { notes: [] }
       case 'scroll':
@@ -177,10 +181,29 @@ export class Writer {
   async #type(action: Fields, text: string): Promise<Done> {
     if (this.given.secret !== undefined) return this.#fill(action, text)
     await this.#click(await this.#place(action, 'type'), 1, 'left')
+    await this.#unlessKept(action)
     await this.#send('Input.insertText', { text })
     if (action['submit'] !== true) return action['ref'] ? { value: await this.#value(action), notes: [] } : { notes: [] }
     await this.#press('Enter')
     return { notes: [] }
+  }
+
+  /** Keys change what a field of the user's holds, so that its mask no longer finds it: they are not sent where one has the focus. */
+  async #unlessKept(action: Fields): Promise<void> {
+    const { kernel, desk } = this.context.host
+    // A page that a click has led away has no such field.
+    const element = action['ref'] ? await this.#element(action).catch(() => null) : undefined
+    if (element === null) return
+    const said = element ? await element.run(FOCUS) : await this.#onPage(FOCUS)
+    const of = (name: string) => (typeof said[name] === 'string' ? said[name] : '')
+    const kind = kernel.call('browser.field', { kind: of('type'), autocomplete: of('autocomplete'), name: of('name'), id: of('id') })
+    if (kind) throw ToolError.denied(`A ${kind} field of the user's has the focus: it is neither read nor typed in without a grant; Enter, Tab and Escape leave it as it is`)
+    if (said['frame'] === true && desk.hasSecret) throw ToolError.failed('A frame of another site has the focus, and a secret was typed: name the element by `ref`')
+  }
+
+  async #onPage(code: string): Promise<Fields> {
+    const said = await this.#send('Runtime.evaluate', { expression: `(${code.replaceAll(/^\/\/.*$/gm, '')}).call(document)`, returnByValue: true })
+    return ((said['result'] as Fields | undefined)?.['value'] ?? {}) as Fields
   }
 
   /** What a field holds now. */
@@ -225,7 +248,10 @@ export class Writer {
     const { desk, settings } = this.context.host
     const { secret } = this.given
     // Between the plan and now a person may have been asked: whose the field is, is looked at again.
-    if (secret !== undefined) settings.secrets.get(secret, await element.sites())
+    if (secret !== undefined) {
+      settings.secrets.get(secret, await element.sites())
+      desk.hasSecret = true
+    }
     desk.check(this.grant)
     const how = secret === undefined ? 'by keys' : action['action'] === 'type' ? 'add' : 'replace'
     const ready = await element.run(FILL, text, how)

@@ -46,6 +46,8 @@ export class Desk {
   readonly records = new Records()
   /** Clicks and keys of ours that are on their way. */
   readonly own = new OwnEvents()
+  /** A secret was typed: where it is not known what has the focus, it may be its field. */
+  hasSecret = false
 
   constructor(
     private readonly kernel: Kernel,
