@@ -248,8 +248,9 @@ mod tests {
         };
         let made = files(with).unwrap();
         let now = |wanted: &str| {
-            let found = made.iter().find(|(path, _)| path == wanted);
-            found.map_or_else(|| with(wanted), |(_, text)| Some(text.as_str()))
+            made.iter()
+                .find(|(path, _)| path == wanted)
+                .map_or_else(|| with(wanted), |(_, text)| Some(text.as_str()))
         };
         assert!(stale(now).is_empty());
         assert_eq!(stale(with).len(), made.len() - 1, "the page is there");

@@ -91,8 +91,11 @@ fn failed_scenarios() -> Option<String> {
     const MAX_RETRIED: usize = 4;
     let figures = fs::read(work("parity").join(FIGURES)).ok()?;
     let figures: serde_json::Value = serde_json::from_slice(&figures).ok()?;
-    let failed = figures["failed"].as_array()?.iter();
-    let failed: Vec<&str> = failed.filter_map(serde_json::Value::as_str).collect();
+    let failed: Vec<&str> = figures["failed"]
+        .as_array()?
+        .iter()
+        .filter_map(serde_json::Value::as_str)
+        .collect();
     (1..=MAX_RETRIED)
         .contains(&failed.len())
         .then(|| failed.join(","))

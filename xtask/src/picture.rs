@@ -37,9 +37,12 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         return failed(format!("there is no {}: cargo build", bin.display()));
     }
     let screen = shown(&bin)?;
-    let lines = screen.lines().map(|line| without_time(line.trim_end()));
-    let lines = lines.skip_while(|line| !line.contains(FROM));
-    let lines: Vec<String> = lines.take_while(|line| !line.contains(UNTIL)).collect();
+    let lines: Vec<String> = screen
+        .lines()
+        .map(|line| without_time(line.trim_end()))
+        .skip_while(|line| !line.contains(FROM))
+        .take_while(|line| !line.contains(UNTIL))
+        .collect();
     if lines.is_empty() {
         return failed(format!("the demo did not show its turn:\n{screen}"));
     }

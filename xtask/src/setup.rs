@@ -200,20 +200,20 @@ pub(crate) fn bun(tools: &Path) -> Result<PathBuf> {
 }
 
 fn find(modules: &Path, names: &[&str], file: &str) -> Result<PathBuf> {
-    let found = names
+    names
         .iter()
         .map(|name| modules.join(name).join(file))
-        .find(|path| path.is_file());
-    found.map_or_else(
-        || {
-            failed(format!(
-                "{} has none of {}",
-                modules.display(),
-                names.join(", ")
-            ))
-        },
-        Ok,
-    )
+        .find(|path| path.is_file())
+        .map_or_else(
+            || {
+                failed(format!(
+                    "{} has none of {}",
+                    modules.display(),
+                    names.join(", ")
+                ))
+            },
+            Ok,
+        )
 }
 
 fn has_avx2() -> bool {

@@ -96,8 +96,8 @@ pub(crate) fn there(program: &str) -> bool {
 }
 
 fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words
+    std::iter::once(command.get_program())
+        .chain(command.get_args())
         .map(OsStr::to_string_lossy)
         .collect::<Vec<_>>()
         .join(" ")

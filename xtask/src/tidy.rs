@@ -107,10 +107,10 @@ impl Repo {
 
     /// Returns the names of the folders in `crates/` that are crates.
     fn crates(&self) -> Vec<&str> {
-        let manifests = self
-            .iter()
-            .filter_map(|(path, _)| path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml"));
-        manifests.filter(|name| !name.contains('/')).collect()
+        self.iter()
+            .filter_map(|(path, _)| path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml"))
+            .filter(|name| !name.contains('/'))
+            .collect()
     }
 
     /// Returns the packages whose structure is checked: the crates, and the tasks of the repository.

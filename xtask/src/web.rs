@@ -73,21 +73,22 @@ fn npm() -> Command {
 fn install() -> Result {
     let there = fs::read(folder().join("node_modules/.package-lock.json")).is_ok();
     let stamp = sh::work("web-lock.json");
-    let lock = fs::read(folder().join("package-lock.json"));
-    let lock = lock.or_else(|error| failed(format!("web/package-lock.json: {error}")))?;
+    let lock = fs::read(folder().join("package-lock.json"))
+        .or_else(|error| failed(format!("web/package-lock.json: {error}")))?;
     if there && fs::read(&stamp).is_ok_and(|known| known == lock) {
         return Ok(());
     }
     check(npm().args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
-    let written = fs::create_dir_all(sh::work("")).and_then(|()| fs::write(&stamp, lock));
-    written.or_else(|error| failed(format!("{}: {error}", stamp.display())))
+    fs::create_dir_all(sh::work(""))
+        .and_then(|()| fs::write(&stamp, lock))
+        .or_else(|error| failed(format!("{}: {error}", stamp.display())))
 }
 
 /// Builds the files of the page to `web/dist`, which `outrigger-web` embeds.
 fn build() -> Result {
     let dist = folder().join("dist");
-    let entries = fs::read_dir(&dist);
-    let entries = entries.or_else(|error| failed(format!("{}: {error}", dist.display())))?;
+    let entries =
+        fs::read_dir(&dist).or_else(|error| failed(format!("{}: {error}", dist.display())))?;
     for entry in entries.flatten() {
         if entry.file_name() != ".gitignore" {
             let gone = fs::remove_file(entry.path());
@@ -98,8 +99,9 @@ fn build() -> Result {
     // The compiler does not know that it depends on the files of the folder.
     let reads = sh::root().join("crates/outrigger-web/src/lib.rs");
     let touched = fs::File::options().append(true).open(&reads);
-    let touched = touched.and_then(|file| file.set_modified(SystemTime::now()));
-    touched.or_else(|error| failed(format!("{}: {error}", reads.display())))
+    touched
+        .and_then(|file| file.set_modified(SystemTime::now()))
+        .or_else(|error| failed(format!("{}: {error}", reads.display())))
 }
 
 /// Checks that the lock file contains no URLs, so that it works with any registry.

@@ -26,10 +26,12 @@ pub(crate) fn read(
     blocks: &Value,
     is_command: impl Fn(&str) -> bool,
 ) -> Result<ParsedPrompt, RpcError> {
-    let blocks = blocks.as_array();
-    let blocks = blocks.ok_or_else(|| RpcError::params("`prompt` is a list of content blocks"))?;
-    let first = blocks.first();
-    let first = first.ok_or_else(|| RpcError::params("`prompt` is empty"))?;
+    let blocks = blocks
+        .as_array()
+        .ok_or_else(|| RpcError::params("`prompt` is a list of content blocks"))?;
+    let first = blocks
+        .first()
+        .ok_or_else(|| RpcError::params("`prompt` is empty"))?;
     let line = first["text"]
         .as_str()
         .filter(|_| first["type"] == "text")
@@ -97,8 +99,9 @@ fn part(block: &Value, attached: Attached) -> Result<PartInput, RpcError> {
 
 /// Converts a link. The agent reads a file of the project itself, under its rules; any other URL is named.
 fn link(block: &Value) -> Result<PartInput, RpcError> {
-    let uri = block["uri"].as_str();
-    let uri = uri.ok_or_else(|| RpcError::params("a resource link lacks `uri`"))?;
+    let uri = block["uri"]
+        .as_str()
+        .ok_or_else(|| RpcError::params("a resource link lacks `uri`"))?;
     let name = block["name"].as_str().unwrap_or_else(|| last_segment(uri));
     if !uri.starts_with("file://") {
         return Ok(text(&format!("[{name}]({uri})")));
@@ -120,10 +123,12 @@ fn resource(resource: &Value, attached: Attached) -> Result<PartInput, RpcError>
             }
         });
     }
-    let blob = resource["blob"].as_str();
-    let blob = blob.ok_or_else(|| RpcError::params("a resource has neither `text` nor `blob`"))?;
-    let mime = resource["mimeType"].as_str();
-    let mime = mime.unwrap_or("application/octet-stream");
+    let blob = resource["blob"]
+        .as_str()
+        .ok_or_else(|| RpcError::params("a resource has neither `text` nor `blob`"))?;
+    let mime = resource["mimeType"]
+        .as_str()
+        .unwrap_or("application/octet-stream");
     Ok(file(
         last_segment(uri),
         mime,
@@ -133,8 +138,9 @@ fn resource(resource: &Value, attached: Attached) -> Result<PartInput, RpcError>
 
 /// Puts a text between two lines that name its origin. Neither the text nor its URI can end the frame.
 fn framed(uri: &str, said: &str) -> String {
-    let path = uri.strip_prefix("file://").unwrap_or(uri);
-    let path = path
+    let path = uri
+        .strip_prefix("file://")
+        .unwrap_or(uri)
         .replace('&', "&amp;")
         .replace('"', "&quot;")
         .replace('<', "&lt;")

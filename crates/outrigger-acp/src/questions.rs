@@ -81,10 +81,11 @@ pub(crate) fn answers(request: &QuestionRequest, answer: &Value) -> Option<Vec<A
     }
     let texts = |value: &Value| match value {
         Value::String(text) if !text.is_empty() => vec![text.clone()],
-        Value::Array(list) => {
-            let texts = list.iter().filter_map(Value::as_str);
-            texts.map(str::to_owned).collect()
-        }
+        Value::Array(list) => list
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         _ => Vec::new(),
     };
     let content = &answer["content"];

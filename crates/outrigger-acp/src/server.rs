@@ -199,8 +199,9 @@ fn authenticate(params: &Value) -> Result<Answer, RpcError> {
 }
 
 fn text(params: &Value, key: &str) -> Result<String, RpcError> {
-    let found = params[key].as_str();
-    let found = found.ok_or_else(|| RpcError::params(format!("`{key}` is missing")))?;
+    let found = params[key]
+        .as_str()
+        .ok_or_else(|| RpcError::params(format!("`{key}` is missing")))?;
     Ok(found.to_owned())
 }
 

@@ -49,11 +49,13 @@ fn holds(whole: &Value, part: &Value) -> bool {
 }
 
 fn transcript(updates: &[Value]) -> String {
-    let lines = updates.iter().map(|update| {
-        is::<protocol::SessionUpdate>(update);
-        format!("{update}\n")
-    });
-    lines.collect()
+    updates
+        .iter()
+        .map(|update| {
+            is::<protocol::SessionUpdate>(update);
+            format!("{update}\n")
+        })
+        .collect()
 }
 
 fn event(kind: &str, mut properties: Value) -> Event {
@@ -364,9 +366,12 @@ fn a_patch_that_moves_a_file_shows_where_to() {
         "Move notes.md to Makefile, Move b to .envrc, Edit a, Delete c"
     );
     let paths = |of: &Value| -> Vec<String> {
-        let all = of.as_array().unwrap().iter();
-        let paths = all.filter_map(|it| it["path"].as_str());
-        paths.map(str::to_owned).collect()
+        of.as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|it| it["path"].as_str())
+            .map(str::to_owned)
+            .collect()
     };
     let all = [
         "/p/a",

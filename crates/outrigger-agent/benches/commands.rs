@@ -51,8 +51,9 @@ fn print(what: &str, costs: &[Cost], bare: Option<&Cost>) -> Cost {
         end: middle(costs.iter().map(|it| it.end)),
     };
     let ms = |it: Duration| it.as_secs_f64() * 1e3;
-    let above = bare.map(|bare| ms(cost.start) - ms(bare.start));
-    let above = above.map(|it| format!("  above a bare start {it:>6.2} ms"));
+    let above = bare
+        .map(|bare| ms(cost.start) - ms(bare.start))
+        .map(|it| format!("  above a bare start {it:>6.2} ms"));
     println!(
         "{what:<44} start {:>7.2} ms  end {:>6.2} ms{}",
         ms(cost.start),
@@ -92,8 +93,8 @@ async fn bare(folder: &Path) -> Cost {
 async fn sandboxed(what: &str, folder: &Path, project: &Path, bare: &Cost) {
     let home = folder.join("home");
     fs::create_dir_all(&home).unwrap();
-    let variables = [("HOME", home.to_str().unwrap()), ("PATH", PATH)];
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let variables = [("HOME", home.to_str().unwrap()), ("PATH", PATH)]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut boot = Boot::new(project.to_owned(), BTreeMap::from(variables));
     boot.pure = true;
     let agent = Agent::boot(boot).await.unwrap();

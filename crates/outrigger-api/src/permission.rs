@@ -113,11 +113,15 @@ impl Facts {
 
 /// Returns what "always" would allow.
 fn always(request: &PermissionRequest) -> String {
-    let all = request.always.iter().map(|pattern| match pattern.as_str() {
-        "*" => "all calls of this kind",
-        pattern => pattern,
-    });
-    all.collect::<Vec<_>>().join("\n")
+    request
+        .always
+        .iter()
+        .map(|pattern| match pattern.as_str() {
+            "*" => "all calls of this kind",
+            pattern => pattern,
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Adds the whole call.
@@ -193,8 +197,10 @@ fn about(permission: &str) -> &'static str {
 
 /// Returns the resolved programs of the command that do not belong to the system.
 fn programs(found: Option<&Value>) -> String {
-    let found = found.and_then(Value::as_array).into_iter().flatten();
     found
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
         .filter_map(Value::as_str)
         .collect::<Vec<_>>()
         .join("\n")
@@ -202,31 +208,40 @@ fn programs(found: Option<&Value>) -> String {
 
 /// Returns the files that a patch moves, each as `SOURCE → DESTINATION`. The diff names the source only.
 fn moves(metadata: &Value) -> String {
-    let files = metadata["files"].as_array().into_iter().flatten();
-    let lines = files.filter_map(|file| {
-        let from = file["filePath"].as_str()?.replace('\n', "␊");
-        let to = file["movePath"].as_str()?.replace('\n', "␊");
-        Some(format!("{from} → {to}"))
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    metadata["files"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|file| {
+            let from = file["filePath"].as_str()?.replace('\n', "␊");
+            let to = file["movePath"].as_str()?.replace('\n', "␊");
+            Some(format!("{from} → {to}"))
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Lists arguments by name. A text of several lines is indented below its name, so that it cannot pass for another argument.
 fn arguments(input: &Value, unshown: &[&str]) -> String {
-    let fields = input.as_object().into_iter().flatten();
-    let fields = fields.filter(|(key, _)| !unshown.contains(&key.as_str()));
-    let lines = fields.map(|(key, value)| {
-        let key = key.replace('\n', "␊");
-        match value.as_str() {
-            Some(text) if text.contains('\n') => {
-                let lines: String = text.lines().map(|line| format!("\n    {line}")).collect();
-                format!("{key}:{lines}")
+    let fields = input
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| !unshown.contains(&key.as_str()));
+    fields
+        .map(|(key, value)| {
+            let key = key.replace('\n', "␊");
+            match value.as_str() {
+                Some(text) if text.contains('\n') => {
+                    let lines: String = text.lines().map(|line| format!("\n    {line}")).collect();
+                    format!("{key}:{lines}")
+                }
+                Some(text) => format!("{key}: {text}"),
+                None => format!("{key}: {value}"),
             }
-            Some(text) => format!("{key}: {text}"),
-            None => format!("{key}: {value}"),
-        }
-    });
-    lines.collect::<Vec<_>>().join("\n")
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Returns a plugin's own text about its question. Without a call, its input is a separate fact.

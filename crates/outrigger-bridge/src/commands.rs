@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn only_what_is_on_the_list_and_has_no_shell_in_it() {
-        let rules = ["git status", "git log **", "cargo test -p *", "echo **"];
-        let rules = rules.map(|rule| CommandRule::read(rule).unwrap());
+        let rules = ["git status", "git log **", "cargo test -p *", "echo **"]
+            .map(|rule| CommandRule::read(rule).unwrap());
         let commands = Commands::new(rules.into(), false);
         for (line, want) in [
             ("git status", Some("git status")),

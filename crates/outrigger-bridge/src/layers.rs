@@ -324,17 +324,19 @@ impl PathGuard {
     /// by their settings and plugins. Case is ignored, since some file systems ignore it.
     fn reader(&self, path: &std::path::Path) -> Option<&'static str> {
         let below = path.strip_prefix(&self.root).unwrap_or(path);
-        let named = below.components().find_map(|part| {
-            let is = |name: &str| part.as_os_str().eq_ignore_ascii_case(name);
-            if is(".git") {
-                Some("tells git")
-            } else if is(".claude") || SETTINGS.iter().any(|name| is(name)) {
-                Some("tells Outrigger and others")
-            } else {
-                None
-            }
-        });
-        named.or_else(|| startup_file(below).map(|_| "tells Outrigger and others"))
+        below
+            .components()
+            .find_map(|part| {
+                let is = |name: &str| part.as_os_str().eq_ignore_ascii_case(name);
+                if is(".git") {
+                    Some("tells git")
+                } else if is(".claude") || SETTINGS.iter().any(|name| is(name)) {
+                    Some("tells Outrigger and others")
+                } else {
+                    None
+                }
+            })
+            .or_else(|| startup_file(below).map(|_| "tells Outrigger and others"))
     }
 }
 

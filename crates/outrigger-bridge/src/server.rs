@@ -128,8 +128,9 @@ async fn upgrade(
     let decision = admitted
         .as_ref()
         .map_or_else(|e| e.code.as_str(), |()| "connect");
-    let origin = headers.get(http::header::ORIGIN);
-    let origin = origin.map_or("none".into(), |it| String::from_utf8_lossy(it.as_bytes()));
+    let origin = headers
+        .get(http::header::ORIGIN)
+        .map_or("none".into(), |it| String::from_utf8_lossy(it.as_bytes()));
     shared.executor.audit(AuditRecord {
         subject: Some(format!("connection {number}")),
         detail: Some(format!(

@@ -286,8 +286,8 @@ mod tests {
             frame((5, 7), "b.example", false),
         ];
         name_strangers(&mut nodes, "https://a.example", &frames);
-        let left = nodes.iter();
-        let left: Vec<(&str, &str)> = left
+        let left: Vec<(&str, &str)> = nodes
+            .iter()
             .map(|it| (it.role.as_str(), it.hint.as_str()))
             .collect();
         assert_eq!(

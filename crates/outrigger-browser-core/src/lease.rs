@@ -275,15 +275,17 @@ impl Leases {
     /// Who holds which tab, for people.
     #[must_use]
     pub fn held(&self) -> Vec<Grant> {
-        let held = self.tabs.iter().filter_map(|(tab, desk)| {
-            let lease = desk.lease.as_ref()?;
-            Some(Grant {
-                tab: tab.clone(),
-                token: lease.token,
-                owner: lease.owner.clone(),
+        self.tabs
+            .iter()
+            .filter_map(|(tab, desk)| {
+                let lease = desk.lease.as_ref()?;
+                Some(Grant {
+                    tab: tab.clone(),
+                    token: lease.token,
+                    owner: lease.owner.clone(),
+                })
             })
-        });
-        held.collect()
+            .collect()
     }
 }
 

@@ -2,8 +2,9 @@
 
 /// The host of an address or origin; empty where it has none.
 pub(crate) fn host_of(url: &str) -> String {
-    let url = url::Url::parse(url).ok();
-    url.and_then(|it| it.host_str().map(str::to_owned))
+    url::Url::parse(url)
+        .ok()
+        .and_then(|it| it.host_str().map(str::to_owned))
         .unwrap_or_default()
 }
 

@@ -224,8 +224,10 @@ impl Browser {
         since: Mark,
         denies: Denies<'_>,
     ) -> Result<Seen, BrowserError> {
-        let look = provider.look(tab).await;
-        let mut look = look.map_err(|error| error.withheld(denies))?;
+        let mut look = provider
+            .look(tab)
+            .await
+            .map_err(|error| error.withheld(denies))?;
         for frame in &mut look.frames {
             frame.denied = denies(&frame.site.address());
         }
@@ -275,12 +277,12 @@ impl Browser {
     /// The element of a reference.
     pub(crate) fn key(&self, tab: &str, reference: &str) -> Result<Key, BrowserError> {
         let views = lock(&self.views);
-        let key = views
+        views
             .get(tab)
-            .and_then(|view| view.references.key(reference).cloned());
-        key.ok_or_else(|| BrowserError::Stale {
-            reference: reference.to_owned(),
-        })
+            .and_then(|view| view.references.key(reference).cloned())
+            .ok_or_else(|| BrowserError::Stale {
+                reference: reference.to_owned(),
+            })
     }
 
     /// What was shown of a tab last, and what is from now on.

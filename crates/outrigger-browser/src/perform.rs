@@ -187,8 +187,10 @@ impl Browser {
             ..Aim::default()
         };
         if let Some(ActionTarget::Element(key)) = at {
-            let found = provider.target(tab, key).await;
-            let found = found.map_err(|error| named(error, &aim.words))?;
+            let found = provider
+                .target(tab, key)
+                .await
+                .map_err(|error| named(error, &aim.words))?;
             (aim.field, aim.submits) = (found.field, found.submits);
             if let Some(words) = self.words(tab, &aim.words) {
                 aim.submits |= is_grave(&words);

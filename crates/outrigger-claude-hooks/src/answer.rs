@@ -229,8 +229,11 @@ pub(crate) fn woken(command: &str, output: &Output) -> Option<Answer> {
         return None;
     }
     let said = [&output.stderr, &output.stdout].map(|bytes| text(bytes));
-    let said = said.iter().map(|text| text.trim());
-    let said = said.into_iter().find(|text| !text.is_empty());
+    let said = said
+        .iter()
+        .map(|text| text.trim())
+        .into_iter()
+        .find(|text| !text.is_empty());
     Some(Answer {
         context: vec![match said {
             Some(text) => cut(text),

@@ -105,8 +105,13 @@ fn messages(answer: &Answer) -> impl Iterator<Item = String> {
             reason.unwrap_or_default()
         )
     });
-    let said = answer.messages.iter().chain(&answer.ignored);
-    let said: Vec<String> = said.chain(&answer.failures).cloned().collect();
+    let said: Vec<String> = answer
+        .messages
+        .iter()
+        .chain(&answer.ignored)
+        .chain(&answer.failures)
+        .cloned()
+        .collect();
     said.into_iter().chain(ignored)
 }
 

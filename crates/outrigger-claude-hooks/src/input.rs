@@ -112,8 +112,11 @@ impl Commands {
 
     /// Returns the events of a call, with the tool names and keys that guards know.
     fn tool(&self, event: HookEvent, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
-        let tool = item.input.get("tool").and_then(Value::as_str);
-        let tool = tool.unwrap_or_default();
+        let tool = item
+            .input
+            .get("tool")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let before = event == HookEvent::PreToolUse;
         let args = if before {
             item.output.get("args")

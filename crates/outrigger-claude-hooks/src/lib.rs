@@ -323,18 +323,21 @@ impl Handler {
         // Output of an async command is read at the next of these.
         let asynchronous = self.hooks.iter().any(|matched| matched.hook.runs_async);
         let wakes = self.hooks.iter().any(|matched| matched.hook.wakes);
-        let bound = table.iter().filter(|(point, events)| {
-            events.iter().any(|event| self.has(*event))
-                || (asynchronous
-                    && matches!(
-                        *point,
-                        HookPoint::RunBeforeStart
-                            | HookPoint::ToolAfterResult
-                            | HookPoint::ToolOnError
-                    ))
-                || (wakes && *point == HookPoint::AgentEndBeforeStop)
-        });
-        bound.map(|(point, _)| *point).collect()
+        table
+            .iter()
+            .filter(|(point, events)| {
+                events.iter().any(|event| self.has(*event))
+                    || (asynchronous
+                        && matches!(
+                            *point,
+                            HookPoint::RunBeforeStart
+                                | HookPoint::ToolAfterResult
+                                | HookPoint::ToolOnError
+                        ))
+                    || (wakes && *point == HookPoint::AgentEndBeforeStop)
+            })
+            .map(|(point, _)| *point)
+            .collect()
     }
 }
 

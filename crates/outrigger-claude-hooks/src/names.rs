@@ -208,8 +208,9 @@ fn is_bundled(tool: &str) -> bool {
 /// Converts arguments to Claude Code's form. Paths are absolute there.
 fn to_theirs(tool: &str, args: &Value, cwd: &Path) -> Value {
     let mut renamed = rename(tool, args, |key| {
-        let pair = KEYS.iter().find(|(ours, _)| *ours == key);
-        pair.map(|(_, theirs)| *theirs)
+        KEYS.iter()
+            .find(|(ours, _)| *ours == key)
+            .map(|(_, theirs)| *theirs)
             .or((tool == "grep" && key == "include").then_some("glob"))
     });
     if is_bundled(tool)
@@ -229,8 +230,9 @@ fn quoted(text: &str) -> String {
 /// Converts arguments that a command has written to the tool's form.
 pub(crate) fn to_ours(tool: &str, args: &Value) -> Value {
     rename(tool, args, |key| {
-        let pair = KEYS.iter().find(|(_, theirs)| *theirs == key);
-        pair.map(|(ours, _)| *ours)
+        KEYS.iter()
+            .find(|(_, theirs)| *theirs == key)
+            .map(|(ours, _)| *ours)
             .or((tool == "grep" && key == "glob").then_some("include"))
     })
 }

@@ -100,8 +100,10 @@ fn remark(commands: &Commands, answer: &Answer, item: &HookPayload) {
 /// result itself.
 fn said(commands: &Commands, point: HookPoint, answer: &Answer, item: &HookPayload) -> Vec<String> {
     let event = result_of(point, item).map_or("", HookEvent::name);
-    let reason = answer.reason.iter().filter(|_| answer.refuses);
-    let reason = reason
+    let reason = answer
+        .reason
+        .iter()
+        .filter(|_| answer.refuses)
         .chain(&answer.context)
         .map(|text| format!("[{event} hook] {text}"));
     let before = call_of(&item.input).map(|call| commands.take_remarks(&call));
@@ -122,9 +124,9 @@ fn async_texts(commands: &Commands, item: &HookPayload) -> Vec<String> {
 /// Applies an answer to an error. A failure stays a failure; comments follow its message.
 fn on_error(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let before = item.output.get("context").and_then(Value::as_array);
-    let texts = said(commands, HookPoint::ToolOnError, answer, item).into_iter();
-    let texts = texts.zip(before.map_or(0, Vec::len)..);
-    texts
+    said(commands, HookPoint::ToolOnError, answer, item)
+        .into_iter()
+        .zip(before.map_or(0, Vec::len)..)
         .map(|(text, at)| set(vec![named("context"), Key::Index(at)], json!(text)))
         .collect()
 }
@@ -144,9 +146,10 @@ fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
         }
     }
     let tool = item.input.get("tool").and_then(Value::as_str);
-    let updated = answer.updated.as_ref();
-    let updated = updated.map(|args| to_ours(tool.unwrap_or_default(), args));
-    updated
+    answer
+        .updated
+        .as_ref()
+        .map(|args| to_ours(tool.unwrap_or_default(), args))
         .map(|args| set(vec![named("args")], args))
         .into_iter()
         .collect()
@@ -210,11 +213,10 @@ fn after_result(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec
 fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let parts = item.output.get("parts").and_then(Value::as_array);
     let count = parts.map_or(0, Vec::len);
-    let texts = async_texts(commands, item)
+    async_texts(commands, item)
         .into_iter()
-        .chain(answer.context.clone());
-    let texts = texts.zip(count..);
-    texts
+        .chain(answer.context.clone())
+        .zip(count..)
         .map(|(text, at)| {
             let part = json!({"type": "text", "text": text, "synthetic": true});
             set(vec![named("parts"), Key::Index(at)], part)

@@ -26,8 +26,10 @@ pub(crate) fn failed_command(input: &Value, output: &Value) -> Option<String> {
     if !matches!(input.get("tool")?.as_str(), Some("bash" | "python")) {
         return None;
     }
-    let said = output.get("output").and_then(Value::as_str);
-    let said = said.unwrap_or_default();
+    let said = output
+        .get("output")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     match output.get("metadata")?.get("exit")? {
         Value::Number(code) if code.as_f64() == Some(0.0) => None,
         Value::Number(code) => Some(format!("Exit code {code}\n{said}")),
@@ -97,9 +99,12 @@ fn text_of(output: &Value, instead: &Value) -> String {
         text(instead, "content"),
     ];
     let known: Vec<String> = forms.into_iter().flatten().collect();
-    let changed = known.iter().find(|form| **form != before);
-    let found = changed.or(known.first()).cloned();
-    found.unwrap_or_else(|| plain(instead))
+    known
+        .iter()
+        .find(|form| **form != before)
+        .or(known.first())
+        .cloned()
+        .unwrap_or_else(|| plain(instead))
 }
 
 fn plain(value: &Value) -> String {

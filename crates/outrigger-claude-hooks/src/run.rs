@@ -135,8 +135,12 @@ impl Commands {
             .map(|one| self.run(round.event, one, &policy, &input));
         let answers = join_all(all_at_once).await;
         let mut slowest = vec![0.0_f64; all.len()];
-        let tool = calls.item.input.get("tool").and_then(Value::as_str);
-        let tool = tool.unwrap_or_default();
+        let tool = calls
+            .item
+            .input
+            .get("tool")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         for (one, (answer, ended, ms)) in work.into_iter().zip(answers) {
             if let Some(Ok(running)) = one.running {
                 running.ended(ended);

@@ -73,8 +73,10 @@ impl Runtimes<'_> {
     /// Returns whether what it runs by this runtime is outside the project. A script may also start it, with a line that does not
     /// show it.
     fn reads_nothing_here(&self, runtime: Runtime) -> bool {
-        let words = self.line.split_whitespace();
-        let mut words = words.map(|word| word.trim_matches(['"', '\'']));
+        let mut words = self
+            .line
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'']));
         let is_named = |name: &str| match runtime {
             Runtime::Bun => matches!(name, "bun" | "bunx"),
             Runtime::Uv => matches!(name, "uv" | "uvx"),

@@ -207,8 +207,11 @@ fn push_once<T: PartialEq>(list: &Mutex<VecDeque<T>>, one: T) {
 fn take(list: &Mutex<VecDeque<(Call, String)>>, session: &str, call: &str) -> Vec<String> {
     let mut list = lock(list);
     let of_it = |(other, _): &(Call, String)| other.0 == session && other.1 == call;
-    let texts = list.iter().filter(|one| of_it(one));
-    let texts = texts.map(|(_, text)| text.clone()).collect();
+    let texts = list
+        .iter()
+        .filter(|one| of_it(one))
+        .map(|(_, text)| text.clone())
+        .collect();
     list.retain(|one| !of_it(one));
     texts
 }

@@ -88,8 +88,7 @@ impl Transcripts {
         // An id may come from a client, and no two have the same name.
         let file = folder.join(format!("{}.jsonl", name(session)));
         // The state of a removed file, or one that could not be written, is unknown.
-        let before = written.sessions.remove(session);
-        let before = before.filter(|_| file.exists());
+        let before = written.sessions.remove(session).filter(|_| file.exists());
         let mut entries = before.clone().unwrap_or_default();
         let known = std::iter::zip(&entries, &digests);
         let same = known.take_while(|(it, digest)| it.digest == **digest);

@@ -68,11 +68,14 @@ impl Asker {
 
     /// Returns the open questions.
     pub async fn questions(&self) -> Vec<PermissionRequest> {
-        let open = self.connection.get("/permission").await;
-        let mut open: Vec<PermissionRequest> = open.unwrap_or_else(|failure| {
-            tracing::warn!("[client] the open questions are not known: {failure:?}");
-            Vec::new()
-        });
+        let mut open: Vec<PermissionRequest> = self
+            .connection
+            .get("/permission")
+            .await
+            .unwrap_or_else(|failure| {
+                tracing::warn!("[client] the open questions are not known: {failure:?}");
+                Vec::new()
+            });
         open.retain(|request| self.sessions.hold(&request.session_id));
         open
     }

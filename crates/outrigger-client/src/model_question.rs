@@ -161,8 +161,10 @@ mod tests {
                 "? answer in your own words; nothing: the default; Ctrl-D: no answer: ",
             ),
         ] {
-            let options = options.as_array().unwrap().iter();
             let options: Vec<Value> = options
+                .as_array()
+                .unwrap()
+                .iter()
                 .map(|it| json!({"label": it, "description": ""}))
                 .collect();
             let question =

@@ -68,8 +68,11 @@ impl Display {
     /// Returns the next page of the details, and the prompt.
     pub fn view(&mut self, size: Size) -> String {
         let pages = self.frame.pages(size);
-        let page = pages.get(self.page).or(pages.first());
-        let page = page.map(String::as_str).unwrap_or_default();
+        let page = pages
+            .get(self.page)
+            .or(pages.first())
+            .map(String::as_str)
+            .unwrap_or_default();
         self.page = match self.page + 1 {
             next if next < pages.len() => next,
             _ => 0,
@@ -112,8 +115,12 @@ impl Display {
 /// Returns a title of ours as the words of a question: `Run a command` as `run a command`.
 fn in_a_sentence(title: &str) -> String {
     let mut chars = title.chars();
-    let first = chars.next().map(|first| first.to_ascii_lowercase());
-    first.into_iter().chain(chars).collect()
+    chars
+        .next()
+        .map(|first| first.to_ascii_lowercase())
+        .into_iter()
+        .chain(chars)
+        .collect()
 }
 
 #[cfg(test)]

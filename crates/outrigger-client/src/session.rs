@@ -79,8 +79,12 @@ pub fn with_prefix(sessions: Vec<Session>, prefix: &str) -> Result<Session, Clie
         0 => Err(AgentError::NoSession(prefix.to_owned()).into()),
         1 => Ok(found.remove(0)),
         count => {
-            let ids = found.iter().take(MAX_NAMED).map(|it| it.id.as_str());
-            let ids = ids.collect::<Vec<_>>().join(", ");
+            let ids = found
+                .iter()
+                .take(MAX_NAMED)
+                .map(|it| it.id.as_str())
+                .collect::<Vec<_>>()
+                .join(", ");
             let more = if count > MAX_NAMED { ", ..." } else { "" };
             Err(ClientError::usage(
                 format!("`{prefix}` is the start of {count} session IDs"),

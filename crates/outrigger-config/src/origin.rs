@@ -141,11 +141,11 @@ pub(crate) fn nearest(origins: &BTreeMap<String, Origin>, pointer: &str) -> Orig
         }
     }
     let inside = format!("{pointer}/");
-    let first = origins
+    origins
         .range(inside.clone()..)
         .next()
-        .filter(|(key, _)| key.starts_with(&inside));
-    first.map_or(Origin::Default, |(_, origin)| origin.clone())
+        .filter(|(key, _)| key.starts_with(&inside))
+        .map_or(Origin::Default, |(_, origin)| origin.clone())
 }
 
 /// Returns the pointer of a member.

@@ -326,8 +326,9 @@ fn shown_word(word: &str, said: &mut Before) -> String {
 
 /// `-p`.
 fn is_letter(word: &str) -> bool {
-    let letter = word.strip_prefix('-').map(str::as_bytes);
-    letter.is_some_and(|it| it.len() == 1 && it[0].is_ascii_alphabetic())
+    word.strip_prefix('-')
+        .map(str::as_bytes)
+        .is_some_and(|it| it.len() == 1 && it[0].is_ascii_alphabetic())
 }
 
 /// Returns whether the value after `-p` looks like a secret, and not like a package (`@acme/x`, `x@1.2`), an address with a port

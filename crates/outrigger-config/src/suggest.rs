@@ -9,8 +9,8 @@ pub(crate) fn nearest<'a>(
 ) -> Option<&'a str> {
     let limit = (written.chars().count() / 3).clamp(1, 4);
     let written = written.to_lowercase();
-    let measured = candidates.map(|candidate| (osa_distance(&written, candidate), candidate));
-    measured
+    candidates
+        .map(|candidate| (osa_distance(&written, candidate), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)

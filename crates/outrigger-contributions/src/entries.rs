@@ -119,8 +119,11 @@ fn keep_others_off(key: &str, built_in: &[&str], before: &Value, after: &mut Val
 
 /// Keeps entries off that the user disabled by name, unless a plugin contributes its own program under the name.
 fn keep_disabled(key: &str, before: &Value, after: &mut Value) {
-    let off = before.get(key).and_then(Value::as_object);
-    let off = off.into_iter().flatten();
+    let off = before
+        .get(key)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let Some(entries) = after.get_mut(key).and_then(Value::as_object_mut) else {
         return;
     };

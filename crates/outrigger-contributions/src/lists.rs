@@ -41,8 +41,11 @@ struct Named {
 impl Contributed<'_> {
     /// Puts the items that plugins added to a list into their sandboxes, and removes those that these plugins could not use themselves.
     pub(crate) async fn hold(&self, list: List, before: &Value, after: &mut Value) {
-        let known = before.pointer(list.pointer()).and_then(Value::as_array);
-        let known = known.cloned().unwrap_or_default();
+        let known = before
+            .pointer(list.pointer())
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         let Some(items) = after
             .pointer_mut(list.pointer())
             .and_then(Value::as_array_mut)
@@ -65,8 +68,10 @@ impl Contributed<'_> {
             let text = item.as_str().filter(|_| !known.contains(item));
             let Some(text) = text else { return true };
             let named = list.named(text, self.location);
-            let own = owned.get(&named.label).cloned();
-            let own = own.unwrap_or_else(|| Err("no plugin is known that added it".to_owned()));
+            let own = owned
+                .get(&named.label)
+                .cloned()
+                .unwrap_or_else(|| Err("no plugin is known that added it".to_owned()));
             match own.and_then(|own| list.admits(&named, own.as_ref()).map(|()| own)) {
                 Ok(own) => {
                     if let Some(own) = own {

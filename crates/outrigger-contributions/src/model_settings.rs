@@ -240,8 +240,10 @@ impl<'a> Holding<'a> {
 
 /// Returns the names in either.
 fn names(before: Option<&Object>, after: &Object) -> Vec<String> {
-    let gone = before.into_iter().flat_map(|it| it.keys());
-    let gone = gone.filter(|name| !after.contains_key(*name));
+    let gone = before
+        .into_iter()
+        .flat_map(|it| it.keys())
+        .filter(|name| !after.contains_key(*name));
     after.keys().chain(gone).cloned().collect()
 }
 

@@ -11,8 +11,9 @@ pub(crate) fn keep_files(before: &Value, after: &mut Value) {
             continue;
         };
         for key in outrigger_models::FILES {
-            let known = ["provider", name, "options", key];
-            let known = known.iter().try_fold(before, |value, key| value.get(key));
+            let known = ["provider", name, "options", key]
+                .iter()
+                .try_fold(before, |value, key| value.get(key));
             if options.get(key) == known {
                 continue;
             }

@@ -31,9 +31,13 @@ pub fn new_in_models<'a>(
     models: &'a Map<String, Value>,
 ) -> Vec<&'a str> {
     let at = |model: &'a Value| model.pointer(place)?.as_str();
-    let known = before.get("models").and_then(Value::as_object);
-    let known = known.into_iter().flat_map(Map::values);
-    let known: BTreeSet<&str> = known.filter_map(|it| it.pointer(place)?.as_str()).collect();
+    let known: BTreeSet<&str> = before
+        .get("models")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::values)
+        .filter_map(|it| it.pointer(place)?.as_str())
+        .collect();
     let named: BTreeSet<&str> = models.values().filter_map(at).collect();
     let new = |text: &&str| !text.trim().is_empty() && !known.contains(text);
     named.into_iter().filter(new).collect()
@@ -51,8 +55,11 @@ pub fn says_where(before: &Value, models: &Map<String, Value>) -> bool {
 /// one without the grant `model`, else the last.
 #[must_use]
 pub fn speakers(plugins: &Plugins, before: &Value, after: &Value) -> Vec<(String, PluginId)> {
-    let entries = after.get("provider").and_then(Value::as_object);
-    let entries = entries.into_iter().flatten();
+    let entries = after
+        .get("provider")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let known = |name: &str| before.get("provider")?.get(name);
     let said = |entry: &Value| -> Vec<String> {
         places(entry).into_iter().chain(protocols(entry)).collect()
@@ -81,8 +88,11 @@ pub(crate) fn places(entry: &Value) -> Vec<String> {
         let value = options?.get(*key)?;
         Some(format!("{key} {value}"))
     });
-    let addresses = addresses(entry).into_iter().map(str::to_owned);
-    addresses.chain(named).collect()
+    addresses(entry)
+        .into_iter()
+        .map(str::to_owned)
+        .chain(named)
+        .collect()
 }
 
 /// Returns the packages that determine a provider's protocol.
@@ -90,8 +100,10 @@ fn protocols(entry: &Value) -> Vec<String> {
     let Value::Object(fields) = entry else {
         return Vec::new();
     };
-    let own = fields.get("npm").map(Value::to_string);
-    own.into_iter()
+    fields
+        .get("npm")
+        .map(Value::to_string)
+        .into_iter()
         .chain(fields.values().flat_map(protocols))
         .collect()
 }
@@ -103,8 +115,8 @@ fn addresses(entry: &Value) -> Vec<&str> {
             // As parsed when it is requested.
             let text = text.trim();
             let is = |scheme: &str| {
-                let start = text.get(..scheme.len());
-                start.is_some_and(|it| it.eq_ignore_ascii_case(scheme))
+                text.get(..scheme.len())
+                    .is_some_and(|it| it.eq_ignore_ascii_case(scheme))
             };
             let found = is("http://") || is("https://");
             found.then_some(text).into_iter().collect()

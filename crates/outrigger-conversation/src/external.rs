@@ -163,8 +163,10 @@ impl ExternalAnswer {
             (id, kind)
         };
         let parts: Vec<_> = parts.into_iter().map(event).collect();
-        let parts = parts.into_iter();
-        parts.map(|(id, kind)| self.part(id, kind, at)).collect()
+        parts
+            .into_iter()
+            .map(|(id, kind)| self.part(id, kind, at))
+            .collect()
     }
 
     fn part(&self, id: PartId, kind: PartKind, time: Millis) -> Event {

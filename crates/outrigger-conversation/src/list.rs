@@ -83,8 +83,10 @@ impl Reader {
             _ => None,
         };
         let page = page.into_iter().filter(|it| !first.contains(&it.id));
-        let all = sessions.iter().chain(page);
-        let all = all.filter(|it| allowed(Path::new(&it.directory)));
+        let all = sessions
+            .iter()
+            .chain(page)
+            .filter(|it| allowed(Path::new(&it.directory)));
         let conversations = all.map(|it| self.conversation(it, &statuses, &waiting));
         Ok(Some(ConversationPage {
             conversations: conversations.collect::<Result<_, _>>()?,

@@ -149,9 +149,11 @@ impl Reader {
         form: Form,
     ) -> impl Iterator<Item = Placed> + 'm {
         let author = Author::from(&message.info);
-        let parts = message.parts.iter();
-        let parts = parts.flat_map(move |part| self.converter.part(&author, part, form));
-        parts.chain(Converter::info(&message.info))
+        message
+            .parts
+            .iter()
+            .flat_map(move |part| self.converter.part(&author, part, form))
+            .chain(Converter::info(&message.info))
     }
 
     fn entries(

@@ -342,8 +342,8 @@ mod tests {
             let query = Words::of(words);
             let got = (!query.0.is_empty())
                 .then(|| query.find(&part.to_string()))
-                .flatten();
-            let got = got.map(|it| (it.before, it.found, it.after));
+                .flatten()
+                .map(|it| (it.before, it.found, it.after));
             let want = found.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
             assert_eq!(got, want, "{words} {part}");
         }

@@ -105,8 +105,8 @@ async fn next(follow: &mut Follow) -> Vec<StreamItem> {
         return Vec::new();
     };
     let text = String::from_utf8(bytes.unwrap().to_vec()).unwrap();
-    let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    lines
+    text.lines()
+        .filter_map(|line| line.strip_prefix("data: "))
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
@@ -175,8 +175,7 @@ async fn one_that_falls_behind_misses_no_entry() {
     let after = came
         .iter()
         .rev()
-        .take_while(|it| !matches!(it, StreamItem::Delta { start: true, .. }));
-    let after = after
+        .take_while(|it| !matches!(it, StreamItem::Delta { start: true, .. }))
         .filter(|it| matches!(it, StreamItem::Delta { .. }))
         .count();
     assert_eq!(whole.unwrap() + after, 9000);

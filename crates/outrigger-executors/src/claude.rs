@@ -117,8 +117,11 @@ impl Claude {
             Some("init") if self.has_session => Vec::new(),
             Some("init") => {
                 self.has_session = true;
-                let id = text(value, "/session_id").map(str::to_owned);
-                id.map(Step::Session).into_iter().collect()
+                text(value, "/session_id")
+                    .map(str::to_owned)
+                    .map(Step::Session)
+                    .into_iter()
+                    .collect()
             }
             Some("status" | "thinking_tokens") => Vec::new(),
             _ => vec![as_it_came(line, at)],
@@ -130,8 +133,8 @@ impl Claude {
             return vec![as_it_came(line, at)];
         };
         let result = value.get("tool_use_result");
-        let blocks = blocks.iter();
         blocks
+            .iter()
             .filter_map(|block| self.block(block, result, at))
             .collect()
     }
@@ -155,8 +158,7 @@ impl Claude {
             "tool_result" => {
                 let id = of("/tool_use_id");
                 let is_error = block.get("is_error") == Some(&Value::Bool(true));
-                let facts = self.calls.get(id).zip(result);
-                let facts = facts.filter(|_| !is_error);
+                let facts = self.calls.get(id).zip(result).filter(|_| !is_error);
                 let ended = Ended {
                     text: content(block.get("content").unwrap_or(&Value::Null)),
                     is_error,
@@ -218,9 +220,13 @@ impl Claude {
             _ if self.is_cancelled => End::Cancelled,
             Some("success") if !is_error => End::Done,
             kind => {
-                let errors = value.get("errors").and_then(Value::as_array);
-                let errors = errors.into_iter().flatten().filter_map(Value::as_str);
-                let errors: Vec<&str> = errors.collect();
+                let errors: Vec<&str> = value
+                    .get("errors")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .collect();
                 let words = if errors.is_empty() {
                     text(value, "/result").map(str::to_owned)
                 } else {
@@ -367,13 +373,14 @@ fn ours(name: &str, input: &Value) -> Call {
 fn content(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts = blocks.iter().map(|block| match text(block, "/text") {
+        Value::Array(blocks) => blocks
+            .iter()
+            .map(|block| match text(block, "/text") {
                 Some(text) => text.to_owned(),
                 None => format!("[{}]", text(block, "/type").unwrap_or("unknown")),
-            });
-            texts.collect::<Vec<_>>().join("\n")
-        }
+            })
+            .collect::<Vec<_>>()
+            .join("\n"),
         Value::Null => String::new(),
         other => other.to_string(),
     }

@@ -191,8 +191,9 @@ impl Codex {
             "item/commandExecution/requestApproval" => {
                 let known = self.calls.get(&item).cloned();
                 // Part of a command line is asked about separately.
-                let command = text(params, "/command").map(|it| self.command(it, params));
-                command.or(known)
+                text(params, "/command")
+                    .map(|it| self.command(it, params))
+                    .or(known)
             }
             "item/fileChange/requestApproval" => self.calls.get(&item).cloned(),
             _ => None,
@@ -253,9 +254,11 @@ impl Codex {
     fn piece(&mut self, is_thought: bool, params: &Value) -> Vec<Step> {
         let item = text(params, "/itemId").unwrap_or_default();
         let writes = self.writes.entry(is_thought).or_insert(item.to_owned());
-        let delta = text(params, "/delta").filter(|_| writes == item);
-        let piece = delta.and_then(|it| Step::piece(is_thought, it));
-        piece.into_iter().collect()
+        text(params, "/delta")
+            .filter(|_| writes == item)
+            .and_then(|it| Step::piece(is_thought, it))
+            .into_iter()
+            .collect()
     }
 
     fn ended(&self, params: &Value) -> End {
@@ -304,9 +307,14 @@ impl Codex {
             }
             "reasoning" => {
                 self.writes.remove(&true);
-                let texts = ["/summary", "/content"].map(|key| item.pointer(key));
-                let texts = texts.into_iter().flatten().filter_map(Value::as_array);
-                let texts: Vec<&str> = texts.flatten().filter_map(Value::as_str).collect();
+                let texts: Vec<&str> = ["/summary", "/content"]
+                    .map(|key| item.pointer(key))
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_array)
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .collect();
                 thought(&texts.join("\n\n"), at).into_iter().collect()
             }
             _ => {
@@ -421,8 +429,10 @@ fn result_of(item: &Value) -> Ended {
         }
         _ => {
             let error = text(item, "/error/message").map(str::to_owned);
-            let texts = item.pointer("/result/content").and_then(Value::as_array);
-            let texts = texts.map(|it| it.iter().filter_map(|it| text(it, "/text")).collect());
+            let texts = item
+                .pointer("/result/content")
+                .and_then(Value::as_array)
+                .map(|it| it.iter().filter_map(|it| text(it, "/text")).collect());
             error.or_else(|| texts.map(|it: Vec<&str>| it.join("\n")))
         }
     };
@@ -435,10 +445,8 @@ fn result_of(item: &Value) -> Ended {
 
 /// Returns the files of a change in the form of `apply_patch`.
 fn files(item: &Value) -> Vec<Value> {
-    let files = changes(item);
-    let files = files.map(|Change { path, kind, diff, .. }| {
+    changes(item).map(|Change { path, kind, diff, .. }| {
         let name = Path::new(path).file_name().unwrap_or_default();
         json!({ "filePath": path, "relativePath": name.to_string_lossy(), "type": kind, "patch": diff })
-    });
-    files.collect()
+    }).collect()
 }

@@ -79,9 +79,14 @@ const WRITTEN: [&str; 8] = [
 ];
 
 fn others(folder: &Path) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten();
-    let kept = entries.filter(|it| !WRITTEN.iter().any(|name| it.file_name() == *name));
-    kept.map(|it| it.path()).collect()
+    folder
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|it| !WRITTEN.iter().any(|name| it.file_name() == *name))
+        .map(|it| it.path())
+        .collect()
 }
 
 /// Creates a project's checkpoint folder, with the file that names its owner: Gemini CLI may not create it there, and does not start
@@ -137,8 +142,10 @@ fn known(folder: &Path, project: &Path) -> Option<String> {
 /// Returns a folder name in Gemini's form.
 fn slug(name: &str) -> String {
     let name = name.to_lowercase();
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
+    let words: Vec<&str> = name
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|it| !it.is_empty())
+        .collect();
     if words.is_empty() {
         "project".to_owned()
     } else {

@@ -44,8 +44,11 @@ pub(crate) async fn start(
             .map_err(|error| format!("its folder in ~/.gemini/history cannot be made: {error}"))?;
     }
     let own = env::allow_list(access.variables);
-    let path = own.iter().find(|(name, _)| name == "PATH");
-    let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
+    let path = own
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, value)| value.clone())
+        .unwrap_or_default();
     let (name, arguments) = command.split_first().ok_or("there is no command")?;
     // Not a file that commands of a model could have put there.
     let program = if name.contains('/') {
@@ -55,8 +58,10 @@ pub(crate) async fn start(
     };
     let program =
         program.ok_or_else(|| format!("`{name}` is not there: {}", executor.install_hint()))?;
-    let leads = access.leads.iter();
-    let leads = leads.map(|(name, value)| (OsString::from(name), value.clone()));
+    let leads = access
+        .leads
+        .iter()
+        .map(|(name, value)| (OsString::from(name), value.clone()));
     let mut spec = Spec::new("/bin/sh")
         .args(["-c", JOIN, "sh"])
         .args([program])
@@ -79,8 +84,11 @@ pub(crate) async fn start(
 fn widened(mut policy: Policy, access: &Access) -> Policy {
     access.write.iter().for_each(|it| make_folder(it));
     access.made.iter().for_each(|it| make_file(it));
-    let files = access.files.iter().chain(&access.made);
-    let files = files.filter(|it| it.is_file());
+    let files = access
+        .files
+        .iter()
+        .chain(&access.made)
+        .filter(|it| it.is_file());
     let write: Vec<PathBuf> = access.write.iter().chain(files).cloned().collect();
     let open = access.read.iter().chain(&write);
     let is_open = |hidden: &PathBuf| open.clone().any(|it| hidden.starts_with(it));
@@ -90,8 +98,10 @@ fn widened(mut policy: Policy, access: &Access) -> Policy {
     policy.write.extend(write);
     // Relevant for folders that are writable as a whole. A protected one that an agent would create itself exists already, and is
     // empty.
-    let keep = access.keep.iter();
-    let keep = keep.filter(|it| policy.write.iter().any(|open| it.starts_with(open)));
+    let keep = access
+        .keep
+        .iter()
+        .filter(|it| policy.write.iter().any(|open| it.starts_with(open)));
     let keep: Vec<PathBuf> = keep.cloned().collect();
     let is_folder = |it: &&PathBuf| it.extension().is_none() && !it.ends_with(".env");
     keep.iter().filter(is_folder).for_each(|it| make_folder(it));

@@ -120,13 +120,16 @@ impl Used {
 }
 
 fn count(value: &Value, pointer: &str) -> u64 {
-    let count = value.pointer(pointer).and_then(Value::as_u64);
-    count.filter(|it| *it <= MAX_TOKENS).unwrap_or_default()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_u64)
+        .filter(|it| *it <= MAX_TOKENS)
+        .unwrap_or_default()
 }
 
 fn price(value: Option<&Value>) -> f64 {
-    let price = value.and_then(Value::as_f64);
-    price
+    value
+        .and_then(Value::as_f64)
         .filter(|it| (0.0..=MAX_COST).contains(it))
         .unwrap_or_default()
 }

@@ -339,8 +339,8 @@ fn prompted_by(prompt: &&MessageWithParts) -> Provenance {
 /// among the texts; `images` images are sent along.
 fn left_out(parts: &[Part], images: usize) -> Option<String> {
     let count = |is: fn(&PartKind) -> bool| parts.iter().filter(|it| is(&it.kind)).count();
-    let files = count(|it| matches!(it, PartKind::File(file) if !is_read(file)));
-    let files = files.saturating_sub(images);
+    let files =
+        count(|it| matches!(it, PartKind::File(file) if !is_read(file))).saturating_sub(images);
     let subtasks = count(|it| matches!(it, PartKind::Subtask(_)));
     let counts = format!("files: {files}, subtasks: {subtasks}");
     (files + subtasks > 0).then(|| format!("Not everything is passed on. Left out: {counts}."))
@@ -379,11 +379,13 @@ fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
 /// Returns the texts of a prompt, as its author sent it.
 #[must_use]
 pub fn prompt_texts(parts: &[PartInput]) -> Vec<String> {
-    let texts = parts.iter().filter_map(|part| match &part.kind {
-        PartKind::Text(text) if text.ignored != Some(true) => Some(text.text.clone()),
-        _ => None,
-    });
-    texts.collect()
+    parts
+        .iter()
+        .filter_map(|part| match &part.kind {
+            PartKind::Text(text) if text.ignored != Some(true) => Some(text.text.clone()),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Returns whether a stored prompt contains exactly what its author sent.
@@ -395,11 +397,13 @@ pub fn is_as_said(said: &[String], stored: &[Part]) -> bool {
 /// Returns a title without a model: the start of the prompt.
 #[must_use]
 pub fn title(parts: &[PartInput]) -> String {
-    let text = parts.iter().find_map(|part| match &part.kind {
-        PartKind::Text(text) => text.text.lines().find(|line| !line.trim().is_empty()),
-        _ => None,
-    });
-    text.unwrap_or("A task")
+    parts
+        .iter()
+        .find_map(|part| match &part.kind {
+            PartKind::Text(text) => text.text.lines().find(|line| !line.trim().is_empty()),
+            _ => None,
+        })
+        .unwrap_or("A task")
         .trim()
         .chars()
         .take(MAX_TITLE)
@@ -420,14 +424,17 @@ fn resumes_by<'m>(
     messages: impl DoubleEndedIterator<Item = &'m MessageInfo>,
 ) -> Option<String> {
     let name = executor.to_string();
-    let kept = messages.rev().find_map(|info| match info {
-        MessageInfo::Assistant(message) => {
-            let kept = message.extra.get(EXECUTOR)?;
-            (kept.get("name")?.as_str()? == name).then(|| kept.get("session")?.as_str())?
-        }
-        MessageInfo::User(_) => None,
-    });
-    kept.filter(|id| is_id(id)).map(str::to_owned)
+    messages
+        .rev()
+        .find_map(|info| match info {
+            MessageInfo::Assistant(message) => {
+                let kept = message.extra.get(EXECUTOR)?;
+                (kept.get("name")?.as_str()? == name).then(|| kept.get("session")?.as_str())?
+            }
+            MessageInfo::User(_) => None,
+        })
+        .filter(|id| is_id(id))
+        .map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -85,14 +85,16 @@ fn entries(
         attempt: author.attempt.clone(),
     };
     let parts = message.parts.iter();
-    let placed = parts.flat_map(|part| converter.part(&author, part, Form::Merged));
-    let placed = placed.chain(Converter::info(&message.info));
-    let entry = placed.map(|placed| Entry {
-        key: placed.key,
-        state: placed.state,
-        channel: channel.clone(),
-        message: placed.message,
-        shortened: Vec::new(),
-    });
-    entry.collect()
+    let placed = parts
+        .flat_map(|part| converter.part(&author, part, Form::Merged))
+        .chain(Converter::info(&message.info));
+    placed
+        .map(|placed| Entry {
+            key: placed.key,
+            state: placed.state,
+            channel: channel.clone(),
+            message: placed.message,
+            shortened: Vec::new(),
+        })
+        .collect()
 }

@@ -28,8 +28,12 @@ const MAX_PASSES: usize = 8;
 /// Returns the content of the file.
 #[must_use]
 pub fn markdown(document: &Document) -> String {
-    let texts = document.conversations.iter().map(conversation);
-    texts.collect::<Vec<_>>().join("\n---\n\n")
+    document
+        .conversations
+        .iter()
+        .map(conversation)
+        .collect::<Vec<_>>()
+        .join("\n---\n\n")
 }
 
 fn conversation(exported: &Exported) -> String {
@@ -103,8 +107,11 @@ fn call(entry: &Entry) -> String {
         "query",
         "description",
     ];
-    let about = names.iter().find_map(argument);
-    let about = about.or(text("summary")).unwrap_or(&entry.message.content);
+    let about = names
+        .iter()
+        .find_map(argument)
+        .or(text("summary"))
+        .unwrap_or(&entry.message.content);
     let about: String = name(about.lines().next().unwrap_or_default());
     let about: String = about.chars().take(MAX_ABOUT).collect();
     let failed = metadata.get("is_error") == Some(&Value::Bool(true));
@@ -126,8 +133,10 @@ fn call(entry: &Entry) -> String {
 fn outcome(entry: &Entry, input: &Value, failed: bool) -> Vec<String> {
     let metadata = &entry.message.metadata;
     let changes = metadata.get("changes").and_then(Value::as_array);
-    let all = metadata.get("details").into_iter();
-    let all = all.chain(changes.into_iter().flatten());
+    let all = metadata
+        .get("details")
+        .into_iter()
+        .chain(changes.into_iter().flatten());
     let details = all.filter_map(|it| serde_json::from_value(it.clone()).ok());
     let mut parts: Vec<String> = details.map(|it| detail(&it)).collect();
     let output = metadata.get("output").map(|output| match output {
@@ -164,10 +173,10 @@ fn detail(details: &Details) -> String {
             let text = diff.unified_diff().header(&path, &path).to_string();
             fenced(&text, "diff")
         }
-        Details::FileList { files } => {
-            let lines = files.iter().map(|file| format!("- {}\n", code(file)));
-            lines.collect()
-        }
+        Details::FileList { files } => files
+            .iter()
+            .map(|file| format!("- {}\n", code(file)))
+            .collect(),
         Details::CommandOutput {
             stdout,
             stderr,
@@ -211,16 +220,21 @@ fn code(text: &str) -> String {
 }
 
 fn longest_run(text: &str) -> usize {
-    let runs = text.split(|c| c != '`').map(str::len);
-    runs.max().unwrap_or_default()
+    text.split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default()
 }
 
 fn quoted(text: &str) -> String {
-    let lines = text.trim_end().lines().map(|line| match line {
-        "" => ">".to_owned(),
-        line => format!("> {line}"),
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    text.trim_end()
+        .lines()
+        .map(|line| match line {
+            "" => ">".to_owned(),
+            line => format!("> {line}"),
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Escapes a text for HTML.
@@ -348,15 +362,16 @@ mod tests {
         let texts = texts.iter().map(|text| inert(&quoted(text)));
         let file = texts.collect::<Vec<_>>().join("\n\n");
         let events = Parser::new_ext(&file, Options::all());
-        let found = events.filter_map(|event| match event {
-            Event::Start(Tag::Link { dest_url, .. }) if !is_web(&dest_url) => {
-                Some(dest_url.to_string())
-            }
-            Event::Start(Tag::Image { dest_url, .. }) => Some(dest_url.to_string()),
-            Event::Html(html) | Event::InlineHtml(html) => Some(html.to_string()),
-            _ => None,
-        });
-        found.collect()
+        events
+            .filter_map(|event| match event {
+                Event::Start(Tag::Link { dest_url, .. }) if !is_web(&dest_url) => {
+                    Some(dest_url.to_string())
+                }
+                Event::Start(Tag::Image { dest_url, .. }) => Some(dest_url.to_string()),
+                Event::Html(html) | Event::InlineHtml(html) => Some(html.to_string()),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Escaping one link may make another one of what is left.

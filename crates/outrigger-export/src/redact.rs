@@ -139,9 +139,9 @@ fn of_part(part: &mut Part, tasks: &[Task]) {
                 text.text = LEFT_OUT.to_owned();
             }
             let task = tasks.iter().find(|task| task.prompt == text.text);
-            let redacted = task.map(|task| task.redacted.clone());
-            let redacted =
-                redacted.or_else(|| printed::replaced(&text.extra, &text.text, LEFT_OUT));
+            let redacted = task
+                .map(|task| task.redacted.clone())
+                .or_else(|| printed::replaced(&text.extra, &text.text, LEFT_OUT));
             if let Some(redacted) = redacted {
                 text.text = redacted;
             }
@@ -229,8 +229,11 @@ fn first_line(text: &str) -> String {
 
 /// Returns the lines of a patch that name files.
 fn files_of(patch: &str) -> String {
-    let lines = patch.lines().filter(|line| line.starts_with("*** "));
-    lines.collect::<Vec<_>>().join("\n")
+    patch
+        .lines()
+        .filter(|line| line.starts_with("*** "))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]

@@ -103,8 +103,11 @@ pub fn accept(
             latest: to.now.saturating_add(MAX_AHEAD),
         },
     };
-    let messages = transcript.messages.into_iter();
-    let messages = messages.map(|message| writer.message(message)).collect();
+    let messages = transcript
+        .messages
+        .into_iter()
+        .map(|message| writer.message(message))
+        .collect();
     Accepted { session, messages }
 }
 
@@ -223,8 +226,11 @@ pub(crate) fn note(metadata: Option<Object>, messages: usize) -> Option<Object> 
 
 /// Returns a one-line title. It contains the program, as every client's lists show it.
 fn title(transcript: &Transcript) -> String {
-    let title = transcript.title.split_whitespace();
-    let title = title.collect::<Vec<_>>().join(" ");
+    let title = transcript
+        .title
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let title = if title.is_empty() {
         "Untitled".to_owned()
     } else {
@@ -245,8 +251,9 @@ fn finish(said: Option<&str>) -> String {
         "error",
         "other",
     ];
-    let said = said.filter(|it| known.contains(it));
-    said.unwrap_or("stop").to_owned()
+    said.filter(|it| known.contains(it))
+        .unwrap_or("stop")
+        .to_owned()
 }
 
 /// Returns 0 for an invalid cost.

@@ -24,8 +24,9 @@ pub(crate) struct Growth {
 
 impl Growth {
     pub(crate) fn of(session: Session, stored: Vec<MessageWithParts>, at: Millis) -> Self {
-        let stored = stored.into_iter();
-        let stored = stored.map(|it| (it.info.id().as_str().to_owned(), it));
+        let stored = stored
+            .into_iter()
+            .map(|it| (it.info.id().as_str().to_owned(), it));
         Self {
             session,
             stored: stored.collect(),
@@ -77,9 +78,11 @@ impl Growth {
 
     /// Returns how many messages were imported.
     fn known(&self, accepted: &Accepted) -> usize {
-        let noted = self.session.metadata.as_ref();
-        let noted = noted.and_then(|it| it.get(IMPORTED_MESSAGES));
-        let noted = noted
+        let noted = self
+            .session
+            .metadata
+            .as_ref()
+            .and_then(|it| it.get(IMPORTED_MESSAGES))
             .and_then(Value::as_u64)
             .and_then(|it| usize::try_from(it).ok());
         let read = &accepted.messages;

@@ -43,8 +43,8 @@ impl Numbered {
 }
 
 fn is_session(id: &str) -> bool {
-    let digits = id.strip_prefix("ses_");
-    digits.is_some_and(|it| it.len() == DIGITS && it.bytes().all(|c| c.is_ascii_alphanumeric()))
+    id.strip_prefix("ses_")
+        .is_some_and(|it| it.len() == DIGITS && it.bytes().all(|c| c.is_ascii_alphanumeric()))
 }
 
 fn seed(kind: &str, id: &str) -> u64 {
@@ -53,8 +53,10 @@ fn seed(kind: &str, id: &str) -> u64 {
         .chain_update([0])
         .chain_update(id.as_bytes())
         .finalize();
-    let bytes = digest.iter().take(8);
-    bytes.fold(0, |seed, byte| seed << 8 | u64::from(*byte))
+    digest
+        .iter()
+        .take(8)
+        .fold(0, |seed, byte| seed << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]

@@ -136,11 +136,13 @@ impl Lines {
 
     fn tell_dropped(&self) {
         let rates = &mut self.state().rates;
-        let dropped = rates.iter_mut().map(|(owner, rate)| {
-            let dropped = std::mem::take(&mut rate.dropped);
-            (owner.clone(), dropped)
-        });
-        let dropped: Vec<_> = dropped.collect();
+        let dropped: Vec<_> = rates
+            .iter_mut()
+            .map(|(owner, rate)| {
+                let dropped = std::mem::take(&mut rate.dropped);
+                (owner.clone(), dropped)
+            })
+            .collect();
         for (owner, dropped) in dropped {
             self.write_dropped(&owner, dropped);
         }

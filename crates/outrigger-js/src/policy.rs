@@ -114,10 +114,11 @@ mod tests {
         let (project, private) = (root.join("project"), root.join("private"));
         let policy = default_policy(&root.join("bin/bun"), &project, &[plugin, local], &private);
         let under_root = |paths: &[PathBuf]| -> Vec<String> {
-            let inside = paths
+            paths
                 .iter()
-                .filter_map(|path| path.strip_prefix(&root).ok());
-            inside.map(|path| path.display().to_string()).collect()
+                .filter_map(|path| path.strip_prefix(&root).ok())
+                .map(|path| path.display().to_string())
+                .collect()
         };
         insta::assert_snapshot!(under_root(&policy.read).join("\n"), @r"
         bin

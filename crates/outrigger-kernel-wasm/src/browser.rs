@@ -15,8 +15,7 @@ use outrigger_protocol::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::request::Empty;
-use crate::{Answer, Failure, NOTHING, text};
+use crate::{Answer, Empty, Failure, NOTHING, text};
 use judge::Judged;
 use pages::{Observed, Pages};
 

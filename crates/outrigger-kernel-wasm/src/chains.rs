@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::open::Open;
-use crate::request::Empty;
-use crate::{Answer, Failure, text};
+use crate::{Answer, Empty, Failure, text};
 
 /// Operations about chains.
 #[derive(Deserialize)]
@@ -156,8 +155,10 @@ impl Chains {
             }
             Next::Done(folded) => {
                 let name = |place: usize| {
-                    let handler = chain.handlers().get(place);
-                    handler.map_or("", |it| it.plugin.as_str())
+                    chain
+                        .handlers()
+                        .get(place)
+                        .map_or("", |it| it.plugin.as_str())
                 };
                 let runs = folded.runs.iter().map(|run| Run {
                     plugin: name(run.handler),

@@ -8,8 +8,7 @@ use outrigger_protocol::merged::{Change, Placed};
 use serde::{Deserialize, Serialize};
 
 use crate::open::Open;
-use crate::request::Empty;
-use crate::{Answer, Failure, nothing, text};
+use crate::{Answer, Empty, Failure, nothing, text};
 
 /// Operations about conversations.
 #[derive(Deserialize)]

@@ -1,9 +1,10 @@
 //! The kernel for a host that is not Rust (C10): [`Kernel::call`] takes a request as JSON and answers with JSON. The browser
 //! extension has it as WebAssembly; natively it is the same code, which is how the two are compared (`tests/it`).
 //!
-//! A request is `{"op": NAME, "with": {…}}`, with stored records as further lines where an operation takes them, an answer `{"ok": VALUE}` or `{"error": {"code", "message"}}`. What has a state (a turn,
-//! a chain, a conversation) is opened, has a number from then on, and is closed. Nothing of it has to outlive the host: turns are
-//! replayed from their stored inputs, and breakers, leases and references say what is to be kept of them.
+//! A request is `{"op": NAME, "with": {…}}`, with stored records as further lines where an operation takes them. An answer is
+//! `{"ok": VALUE}` or `{"error": {"code", "message"}}`. What has a state (a turn, a chain, a conversation) is
+//! opened, has a number from then on, and is closed. Nothing of it has to outlive the host: turns are replayed from their stored
+//! inputs, and breakers, leases and references say what is to be kept of them.
 //!
 //! It decides nothing itself. Numbers are JSON's: what does not fit a JavaScript number (a seed) travels in texts that the host stores
 //! and hands back as they are.
@@ -76,6 +77,10 @@ impl Kernel {
 
 /// An answer as JSON.
 type Answer = Result<String, Failure>;
+
+/// What an operation takes that takes nothing.
+#[derive(serde::Deserialize)]
+struct Empty {}
 
 /// A value as JSON. The types of the kernel have string keys only, so that this does not fail.
 fn text(it: &impl serde::Serialize) -> String {

@@ -61,8 +61,9 @@ impl Given {
                     format!("cannot read event {place}: {why}"),
                 )
             };
-            let event = event(body).map_err(|error| wrong(&error.to_string()))?;
-            let event = event.ok_or_else(|| wrong("it is of another kind"))?;
+            let event = event(body)
+                .map_err(|error| wrong(&error.to_string()))?
+                .ok_or_else(|| wrong("it is of another kind"))?;
             let record = LogRecord::Event(Box::new(BusEvent {
                 id: ids.event(self.at),
                 event,

@@ -10,10 +10,6 @@ use crate::log::LogOp;
 use crate::rules::{BreakerOp, RuleOp};
 use crate::turns::TurnOp;
 
-/// What an operation takes that takes nothing.
-#[derive(Deserialize)]
-pub(crate) struct Empty {}
-
 /// A request, by the room that answers it.
 pub(crate) enum Request {
     Turn(TurnOp),
@@ -34,9 +30,12 @@ impl Request {
     pub(crate) fn read(request: &[u8]) -> Result<Self, serde_json::Error> {
         use serde::de::Error as _;
         let mut request: Buffer<'_> = serde_json::from_slice(request)?;
-        let op = request.take("op");
-        let op = op.as_ref().and_then(Buffer::as_str);
-        let op = op.unwrap_or_default().to_owned();
+        let op = request
+            .take("op")
+            .as_ref()
+            .and_then(Buffer::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let with = request.take("with").unwrap_or(Buffer::Null);
         // As serde writes an enum without a tag, which takes the least code to read.
         let request = Buffer::Fields(vec![(op.clone().into(), with)]);

@@ -15,8 +15,7 @@ use outrigger_protocol::permission::{Action, Rule};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::request::Empty;
-use crate::{Answer, text};
+use crate::{Answer, Empty, text};
 
 /// Operations that depend on what they are given only.
 #[derive(Deserialize)]
@@ -213,14 +212,16 @@ impl Breakers {
                 }
             }
             BreakerOp::Keep(Empty {}) => {
-                let kept = self.all.iter();
-                let kept = kept.filter_map(|(name, it)| Some((name.clone(), json!(it.keep()?))));
+                let kept = self
+                    .all
+                    .iter()
+                    .filter_map(|(name, it)| Some((name.clone(), json!(it.keep()?))));
                 Value::Object(kept.collect())
             }
             BreakerOp::Recall { breakers, now } => {
-                let recalled = breakers.into_iter();
-                let recalled =
-                    recalled.map(|(name, kept)| (name, Breaker::recall(kept, now, &self.rules)));
+                let recalled = breakers
+                    .into_iter()
+                    .map(|(name, kept)| (name, Breaker::recall(kept, now, &self.rules)));
                 self.all = recalled.collect();
                 Value::Null
             }

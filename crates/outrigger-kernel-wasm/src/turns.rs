@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::open::Open;
-use crate::request::Empty;
-use crate::{Answer, Failure, nothing, text};
+use crate::{Answer, Empty, Failure, nothing, text};
 
 /// How the body of a step begins: the kind of a record is written first.
 const STEP: &[u8] = b"{\"record\":\"turn_step\",";
@@ -201,8 +200,9 @@ impl OpenTurn {
     /// What [`Self::events_of`] does to the identifiers of later events.
     fn count_events(&mut self, at: Millis, effects: &[Effect]) {
         if let Some(ids) = &mut self.events {
-            let published = effects.iter();
-            let published = published.filter(|it| matches!(it, Effect::Publish { .. }));
+            let published = effects
+                .iter()
+                .filter(|it| matches!(it, Effect::Publish { .. }));
             published.for_each(|_| drop(ids.event(at)));
         }
     }

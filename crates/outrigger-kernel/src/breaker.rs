@@ -253,8 +253,7 @@ impl Breaker {
         let state = kept.until.map_or(State::Closed, |until| State::Open {
             until: until.min(longest),
         });
-        let timeouts = kept.timeouts.into_iter().map(|at| at.min(now));
-        let mut timeouts: Vec<Millis> = timeouts.collect();
+        let mut timeouts: Vec<Millis> = kept.timeouts.into_iter().map(|at| at.min(now)).collect();
         let spare = timeouts.len().saturating_sub(rules.timeouts.max(1));
         timeouts.drain(..spare);
         Self {

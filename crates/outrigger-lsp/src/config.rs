@@ -112,8 +112,10 @@ pub fn texts_at(entry: &Value, key: &str) -> Option<Vec<String>> {
 /// Returns names and values of an entry; skips values that are not text.
 #[must_use]
 pub fn variables_at(entry: &Value, key: &str) -> Vec<(String, String)> {
-    let map = entry.get(key).and_then(Value::as_object);
-    map.into_iter()
+    entry
+        .get(key)
+        .and_then(Value::as_object)
+        .into_iter()
         .flatten()
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
         .collect()

@@ -173,8 +173,10 @@ impl Documents {
             };
             let mut state = self.state();
             if on && state.registered.len() < 100 {
-                let identifier = entry.pointer("/registerOptions/identifier");
-                let identifier = identifier.and_then(Value::as_str).map(str::to_owned);
+                let identifier = entry
+                    .pointer("/registerOptions/identifier")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned);
                 state.registered.insert(id.to_owned(), identifier);
             } else {
                 state.registered.remove(id);
@@ -204,11 +206,14 @@ impl Handler for Documents {
 
     fn request(&self, method: &str, params: &Value) -> Value {
         match method {
-            "workspace/configuration" => {
-                let items = params.get("items").and_then(Value::as_array);
-                let items = items.into_iter().flatten().take(1_000);
-                items.map(|item| self.setting(item)).collect()
-            }
+            "workspace/configuration" => params
+                .get("items")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .take(1_000)
+                .map(|item| self.setting(item))
+                .collect(),
             "workspace/workspaceFolders" => {
                 json!([{"name": "workspace", "uri": uri::of_path(&self.root)}])
             }
@@ -258,15 +263,17 @@ mod tests {
     }
 
     fn messages(documents: &Documents) -> Vec<String> {
-        let all = documents.all().into_iter();
-        all.map(|(path, list)| {
-            let texts: Vec<_> = list
-                .iter()
-                .map(|d| d["message"].as_str().unwrap())
-                .collect();
-            format!("{} {}", path.display(), texts.join(","))
-        })
-        .collect()
+        documents
+            .all()
+            .into_iter()
+            .map(|(path, list)| {
+                let texts: Vec<_> = list
+                    .iter()
+                    .map(|d| d["message"].as_str().unwrap())
+                    .collect();
+                format!("{} {}", path.display(), texts.join(","))
+            })
+            .collect()
     }
 
     #[test]

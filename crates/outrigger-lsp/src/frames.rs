@@ -75,8 +75,8 @@ fn invalid(what: &str) -> io::Error {
 }
 
 fn end_of_header(held: &[u8]) -> Option<usize> {
-    let head = held.get(..held.len().min(MAX_HEADER))?;
-    head.windows(4)
+    held.get(..held.len().min(MAX_HEADER))?
+        .windows(4)
         .position(|four| four == b"\r\n\r\n")
         .map(|at| at + 4)
 }
@@ -84,13 +84,14 @@ fn end_of_header(held: &[u8]) -> Option<usize> {
 // Text that a server prints before a header (a banner) is skipped, if it ends with a line.
 fn length(header: &[u8]) -> io::Result<usize> {
     let text = String::from_utf8_lossy(header);
-    let value = text.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.trim()
-            .eq_ignore_ascii_case("content-length")
-            .then(|| value.trim().parse().ok())?
-    });
-    value.ok_or_else(|| invalid("a header without Content-Length"))
+    text.lines()
+        .find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.trim()
+                .eq_ignore_ascii_case("content-length")
+                .then(|| value.trim().parse().ok())?
+        })
+        .ok_or_else(|| invalid("a header without Content-Length"))
 }
 
 #[cfg(test)]

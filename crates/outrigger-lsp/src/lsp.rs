@@ -310,8 +310,12 @@ impl Lsp {
     fn what_to_start<'a>(&self, server: &'a Server, root: &'a Path) -> Option<Start<'a>> {
         let options = &self.0.options;
         let var = |wanted: &str| {
-            let found = options.env.iter().rev().find(|(name, _)| name == wanted);
-            found.map(|(_, value)| value.as_os_str())
+            options
+                .env
+                .iter()
+                .rev()
+                .find(|(name, _)| name == wanted)
+                .map(|(_, value)| value.as_os_str())
         };
         let program = program(server, root, var("PATH").unwrap_or_default())?;
         let initial = match &server.options {

@@ -59,8 +59,8 @@ impl Root {
 
 fn nearest(file: &Path, directory: &Path, names: &[&str]) -> Option<PathBuf> {
     let inside = file.starts_with(directory);
-    let folders = file.ancestors().skip(1);
-    folders
+    file.ancestors()
+        .skip(1)
         .take_while(|dir| inside && dir.starts_with(directory))
         .find(|dir| names.iter().any(|name| has(dir, name)))
         .map(Path::to_path_buf)
@@ -71,8 +71,10 @@ fn has(folder: &Path, name: &str) -> bool {
     let Some(ending) = name.strip_prefix('*') else {
         return folder.join(name).exists();
     };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
+    std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
         .map(|entry| entry.file_name())
         .any(|entry| entry.to_string_lossy().ends_with(ending))
 }

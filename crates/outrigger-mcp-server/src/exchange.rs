@@ -41,13 +41,17 @@ impl Level {
     ];
 
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        let found = Self::ALL.iter().find(|(_, known)| *known == name);
-        found.map(|(level, _)| *level)
+        Self::ALL
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(level, _)| *level)
     }
 
     fn name(self) -> &'static str {
-        let found = Self::ALL.iter().find(|(level, _)| *level == self);
-        found.map_or("info", |(_, name)| name)
+        Self::ALL
+            .iter()
+            .find(|(level, _)| *level == self)
+            .map_or("info", |(_, name)| name)
     }
 }
 

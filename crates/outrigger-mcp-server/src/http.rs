@@ -107,8 +107,10 @@ async fn listen(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respon
 }
 
 fn takes_stream(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
-    accepts.is_some_and(|it| it.contains("text/event-stream"))
+    headers
+        .get(header::ACCEPT)
+        .and_then(|it| it.to_str().ok())
+        .is_some_and(|it| it.contains("text/event-stream"))
 }
 
 fn answered(answer: Option<&Value>) -> Response {

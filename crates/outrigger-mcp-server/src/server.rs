@@ -151,8 +151,10 @@ impl Server {
     ) -> Result<Value, (i64, String)> {
         let wrong = |text: String| (INVALID_PARAMS, text);
         let name = || {
-            let name = params["name"].as_str().map(str::to_owned);
-            name.ok_or_else(|| wrong("`name` is missing".to_owned()))
+            params["name"]
+                .as_str()
+                .map(str::to_owned)
+                .ok_or_else(|| wrong("`name` is missing".to_owned()))
         };
         let arguments = || match &params["arguments"] {
             Value::Null => json!({}),
@@ -162,8 +164,10 @@ impl Server {
             "initialize" => Ok(self.initialize(&params)),
             "ping" => Ok(json!({})),
             "logging/setLevel" => {
-                let level = params["level"].as_str().and_then(Level::parse);
-                let level = level.ok_or_else(|| wrong("`level` is not a level".to_owned()))?;
+                let level = params["level"]
+                    .as_str()
+                    .and_then(Level::parse)
+                    .ok_or_else(|| wrong("`level` is not a level".to_owned()))?;
                 self.client().level = level;
                 Ok(json!({}))
             }
@@ -191,8 +195,9 @@ impl Server {
     }
 
     fn initialize(&self, params: &Value) -> Value {
-        let name = params.pointer("/clientInfo/name").and_then(Value::as_str);
-        let name: String = name
+        let name: String = params
+            .pointer("/clientInfo/name")
+            .and_then(Value::as_str)
             .unwrap_or("a client")
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
@@ -227,14 +232,18 @@ impl Server {
     }
 
     async fn resource(&self, method: &str, params: &Value) -> Result<Value, (i64, String)> {
-        let uri = params["uri"].as_str();
-        let uri = uri.ok_or_else(|| (INVALID_PARAMS, "`uri` is missing".to_owned()))?;
+        let uri = params["uri"]
+            .as_str()
+            .ok_or_else(|| (INVALID_PARAMS, "`uri` is missing".to_owned()))?;
         if method == "resources/unsubscribe" {
             self.client().unsubscribe(uri);
             return Ok(json!({}));
         }
-        let read = self.backend.read(uri).await;
-        let read = read.map_err(|reason| (NO_RESOURCE, reason))?;
+        let read = self
+            .backend
+            .read(uri)
+            .await
+            .map_err(|reason| (NO_RESOURCE, reason))?;
         if method == "resources/read" {
             return Ok(read);
         }

@@ -107,10 +107,11 @@ fn questions(server: &str, form: &Elicitation, wrong: Option<&str>) -> Vec<Quest
 fn left_empty(field: &Field) -> Option<String> {
     let shown = |value: &Value| match (&field.kind, value) {
         (FieldKind::Boolean, Value::Bool(yes)) => if *yes { "Yes" } else { "No" }.to_owned(),
-        (FieldKind::Choice { choices, .. }, Value::String(value)) => {
-            let known = choices.iter().find(|(known, _)| known == value);
-            known.map_or(value, |(_, label)| label).clone()
-        }
+        (FieldKind::Choice { choices, .. }, Value::String(value)) => choices
+            .iter()
+            .find(|(known, _)| known == value)
+            .map_or(value, |(_, label)| label)
+            .clone(),
         (_, Value::String(text)) => text.clone(),
         (_, other) => other.to_string(),
     };
@@ -128,12 +129,10 @@ fn options(field: &Field) -> Vec<Choice> {
     };
     let mut options = match &field.kind {
         FieldKind::Boolean => vec![marked(&true.into(), "Yes"), marked(&false.into(), "No")],
-        FieldKind::Choice { choices, .. } => {
-            let choices = choices.iter();
-            choices
-                .map(|(value, label)| marked(&value.as_str().into(), label))
-                .collect()
-        }
+        FieldKind::Choice { choices, .. } => choices
+            .iter()
+            .map(|(value, label)| marked(&value.as_str().into(), label))
+            .collect(),
         FieldKind::Text | FieldKind::Number { .. } => default
             .map(|value| match value {
                 Value::String(text) => choice(text, "default"),
@@ -185,9 +184,11 @@ mod tests {
         let shown: Vec<String> = questions("forms", &form, Some("no"))
             .iter()
             .map(|it| {
-                let options = it.options.iter();
-                let options = options.map(|it| format!("{} {}", it.label, it.description));
-                let options: Vec<String> = options.collect();
+                let options: Vec<String> = it
+                    .options
+                    .iter()
+                    .map(|it| format!("{} {}", it.label, it.description))
+                    .collect();
                 let (custom, default) = (it.custom, &it.default);
                 format!(
                     "{} | {} | {custom:?} | {default:?}",

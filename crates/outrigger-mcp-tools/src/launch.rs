@@ -152,8 +152,9 @@ impl ServerLauncher {
         }
         let (servers, _) = self.config.claude_servers();
         let mut servers = servers.into_iter();
-        let found = servers.find(|it| it.name == *name && it.entry.as_ref() == Ok(entry));
-        found.map_or(Origin::User, |it| Origin::Claude(Box::new(it)))
+        servers
+            .find(|it| it.name == *name && it.entry.as_ref() == Ok(entry))
+            .map_or(Origin::User, |it| Origin::Claude(Box::new(it)))
     }
 
     /// Returns the profile from the user's settings, or the default for this kind of server.
@@ -217,8 +218,7 @@ impl ServerLauncher {
         let name = ProjectPrograms::server_key(&request.server, &request.entry);
         let name = format!("{name} PATH");
         let now = vec![now.to_string()];
-        let known = self.programs.settle_server(&name, &now);
-        let known = known.unwrap_or_else(|| {
+        let known = self.programs.settle_server(&name, &now).unwrap_or_else(|| {
             let mut first = lock(&self.first);
             first.entry(name).or_insert(now).clone()
         });
@@ -278,8 +278,11 @@ impl ServerLauncher {
 
     fn started_in(&self, request: &LaunchRequest) -> PathBuf {
         let directory = &self.location.directory;
-        let cwd = request.cwd.as_ref().map(|cwd| directory.join(cwd));
-        cwd.unwrap_or_else(|| directory.clone())
+        request
+            .cwd
+            .as_ref()
+            .map(|cwd| directory.join(cwd))
+            .unwrap_or_else(|| directory.clone())
     }
 
     /// Starts it in the project, as OpenCode does.
@@ -305,8 +308,7 @@ impl ServerLauncher {
         let now = self.config.files_run_by(&request.entry);
         // Identified by the user's entry: another command is another server.
         let name = ProjectPrograms::server_key(&request.server, &request.entry);
-        let known = self.programs.settle_server(&name, &now);
-        let known = known.unwrap_or_else(|| {
+        let known = self.programs.settle_server(&name, &now).unwrap_or_else(|| {
             let mut first = lock(&self.first);
             first.entry(name).or_insert_with(|| now.clone()).clone()
         });

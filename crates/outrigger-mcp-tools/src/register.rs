@@ -99,8 +99,8 @@ fn shared<'a>(tools: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<Strin
     }
     by_name.retain(|_, sources| sources.len() > 1);
     let owned = |sources: BTreeSet<&str>| sources.into_iter().map(str::to_owned).collect();
-    let shared = by_name.into_iter();
-    shared
+    by_name
+        .into_iter()
         .map(|(name, sources)| (name.to_owned(), owned(sources)))
         .collect()
 }

@@ -91,8 +91,7 @@ mod tests {
         let read = request(
             "s",
             &json!({"messages": [text("user"), text("assistant")], "systemPrompt": "be kind", "maxTokens": 9}),
-        );
-        let read = read.unwrap();
+        ).unwrap();
         assert_eq!(read.messages.len(), 2);
         assert_eq!(
             (read.system.as_deref(), read.max_tokens),

@@ -36,9 +36,9 @@ pub fn servers_of_skills(
     folders: &Folders,
     is_of_plugin: impl Fn(&Skill) -> bool,
 ) -> Vec<(String, ClaudeServer)> {
-    let foreign = skills.iter();
-    let foreign = foreign.filter(|skill| is_of_plugin(skill) || is_foreign(skill, folders));
-    foreign
+    skills
+        .iter()
+        .filter(|skill| is_of_plugin(skill) || is_foreign(skill, folders))
         .flat_map(|skill| {
             let (servers, _) = config.skill_servers(skill);
             let named = |server: ClaudeServer| (format!("{}:{}", skill.name, server.name), server);

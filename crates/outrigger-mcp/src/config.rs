@@ -125,8 +125,9 @@ impl ServerConfig {
 }
 
 fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
-    let map = value.and_then(Value::as_object);
-    map.into_iter()
+    value
+        .and_then(Value::as_object)
+        .into_iter()
         .flatten()
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
         .collect()

@@ -142,15 +142,16 @@ impl Field {
                 choices,
                 is_multiple,
             } => {
-                let chosen = said.iter().map(|word| {
-                    let known = choices
-                        .iter()
-                        .find(|(value, shown)| value == word || shown == word);
-                    known
-                        .map(|(value, _)| json!(value))
-                        .ok_or_else(|| format!("{} has no choice {word:?}", self.title))
-                });
-                let chosen = chosen.collect::<Result<Vec<Value>, _>>()?;
+                let chosen = said
+                    .iter()
+                    .map(|word| {
+                        choices
+                            .iter()
+                            .find(|(value, shown)| value == word || shown == word)
+                            .map(|(value, _)| json!(value))
+                            .ok_or_else(|| format!("{} has no choice {word:?}", self.title))
+                    })
+                    .collect::<Result<Vec<Value>, _>>()?;
                 if *is_multiple {
                     Ok(Value::Array(chosen))
                 } else {
@@ -222,8 +223,11 @@ fn fits(kind: &FieldKind, value: &Value) -> bool {
 fn choices(schema: &Value) -> Option<Vec<(String, String)>> {
     if let Some(list) = schema["enum"].as_array() {
         let shown = |at: usize, value: &str| {
-            let name = schema["enumNames"].get(at).and_then(Value::as_str);
-            name.unwrap_or(value).to_owned()
+            schema["enumNames"]
+                .get(at)
+                .and_then(Value::as_str)
+                .unwrap_or(value)
+                .to_owned()
         };
         let choices = list.iter().take(MAX_CHOICES).enumerate();
         return choices

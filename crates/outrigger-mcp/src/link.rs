@@ -274,8 +274,10 @@ fn tool(server: &str, mut entry: Value) -> Option<ToolInfo> {
         MAX_DESCRIPTION,
     );
     let mut schema = |key: &str| {
-        let schema = entry.get_mut(key).map(Value::take);
-        let schema = schema.filter(Value::is_object)?;
+        let schema = entry
+            .get_mut(key)
+            .map(Value::take)
+            .filter(Value::is_object)?;
         let bytes = schema.to_string().len();
         if bytes <= MAX_SCHEMA {
             return Some(schema);

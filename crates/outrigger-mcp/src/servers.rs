@@ -162,10 +162,13 @@ impl McpServers {
 
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Server>, McpError> {
         let servers = &self.inside().servers;
-        let found = servers.iter().find(|server| server.name == name);
-        found.cloned().ok_or_else(|| McpError::Unknown {
-            server: name.to_owned(),
-        })
+        servers
+            .iter()
+            .find(|server| server.name == name)
+            .cloned()
+            .ok_or_else(|| McpError::Unknown {
+                server: name.to_owned(),
+            })
     }
 
     pub(crate) fn tokens(&self) -> &TokenStore {

@@ -254,8 +254,11 @@ impl Resolved {
         }
         if self.provider.is_copilot() {
             // The initiator: a request after a tool result does not count as the user's.
-            let last = request.messages.iter().next_back();
-            let last = last.map(|message| &**message);
+            let last = request
+                .messages
+                .iter()
+                .next_back()
+                .map(|message| &**message);
             let is_users = matches!(last, Some(ChatMessage::User { .. }))
                 && options.parent_session_id.is_none();
             out.set("x-initiator", if is_users { "user" } else { "agent" })?;
@@ -284,8 +287,12 @@ impl Resolved {
     fn put_key(&self, adapter: Adapter, out: &mut Headers<'_>) -> Result<(), ModelError> {
         // A plugin that sends the request itself may leave the key empty, and gets what OpenCode's packages send then.
         let empty = self.provider.options.get("apiKey").and_then(Value::as_str);
-        let key = self.provider.key.as_ref().map(|k| k.secret.expose());
-        let key = key.or(empty.filter(|_| self.provider.fetch.is_some()));
+        let key = self
+            .provider
+            .key
+            .as_ref()
+            .map(|k| k.secret.expose())
+            .or(empty.filter(|_| self.provider.fetch.is_some()));
         match (adapter, key) {
             (Adapter::Anthropic, key) => {
                 out.set("anthropic-version", anthropic::VERSION)?;
@@ -328,19 +335,23 @@ impl Resolved {
         request: &ModelRequest,
         options: &StreamOptions,
     ) -> Result<ModelStream, ModelError> {
-        let player = self.provider.player.get_or_init(|| {
-            let file = self
-                .provider
-                .options
-                .get("file")
-                .and_then(Value::as_str)
-                .ok_or_else(|| ModelError::Config {
-                    provider: self.provider.id.clone(),
-                    message: "`options.file` (the cassette) is missing".into(),
-                })?;
-            Player::load(options.directory.join(file)).map(Arc::new)
-        });
-        let player = player.as_ref().map_err(Clone::clone)?;
+        let player = self
+            .provider
+            .player
+            .get_or_init(|| {
+                let file = self
+                    .provider
+                    .options
+                    .get("file")
+                    .and_then(Value::as_str)
+                    .ok_or_else(|| ModelError::Config {
+                        provider: self.provider.id.clone(),
+                        message: "`options.file` (the cassette) is missing".into(),
+                    })?;
+                Player::load(options.directory.join(file)).map(Arc::new)
+            })
+            .as_ref()
+            .map_err(Clone::clone)?;
         let events = player.answer(request, &options.directory)?;
         let delay = self
             .provider

@@ -95,8 +95,10 @@ pub(crate) async fn look_up(
     local: Option<&LocalFn>,
 ) -> Result<Vec<SocketAddr>, Failed> {
     let host = name.trim_end_matches('.').to_ascii_lowercase();
-    let found = tokio::net::lookup_host((name, 0)).await;
-    let found: Vec<SocketAddr> = found.map_err(|error| no_address(&host, error))?.collect();
+    let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0))
+        .await
+        .map_err(|error| no_address(&host, error))?
+        .collect();
     let reach = reach();
     for address in found.iter().map(SocketAddr::ip) {
         // Rules for a single port are matched against the address as named.

@@ -89,8 +89,9 @@ impl fmt::Display for HostRule {
             Host::Below(rest) => write!(f, "*.{rest}{port}"),
             Host::Net(net, bits) => {
                 let whole = if net.is_ipv4() { 32 } else { 128 };
-                let bits = (*bits < whole).then(|| format!("/{bits}"));
-                let bits = bits.unwrap_or_default();
+                let bits = (*bits < whole)
+                    .then(|| format!("/{bits}"))
+                    .unwrap_or_default();
                 match net {
                     IpAddr::V6(net) if !port.is_empty() => write!(f, "[{net}{bits}]{port}"),
                     net => write!(f, "{net}{bits}{port}"),
@@ -110,8 +111,10 @@ impl Hosts {
     /// # Errors
     /// The first invalid pattern.
     pub fn parse<T: AsRef<str>>(list: impl IntoIterator<Item = T>) -> Result<Self, BadHost> {
-        let rules = list.into_iter().map(|text| HostRule::parse(text.as_ref()));
-        rules.collect::<Result<_, _>>().map(Self)
+        list.into_iter()
+            .map(|text| HostRule::parse(text.as_ref()))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// Returns the list of all public addresses.

@@ -152,8 +152,9 @@ impl SandboxInput<'_> {
             let real = |it: &Path| it.canonicalize().ok();
             let open: Vec<PathBuf> = policy.write.iter().filter_map(|it| real(it)).collect();
             let is_open = |path: &Path| {
-                let folder = path.parent().and_then(real);
-                folder.is_some_and(|it| open.iter().any(|open| it.starts_with(open)))
+                path.parent()
+                    .and_then(real)
+                    .is_some_and(|it| open.iter().any(|open| it.starts_with(open)))
             };
             let caches = files.caches.iter().filter(|it| !is_open(it));
             policy.write.extend(caches.cloned());
@@ -162,8 +163,10 @@ impl SandboxInput<'_> {
         }
         // The project itself may be in there.
         let (folder, worktree) = (&self.location.directory, &self.location.worktree);
-        let secrets = files.secrets.into_iter();
-        let secrets = secrets.filter(|it| !folder.starts_with(it) && !worktree.starts_with(it));
+        let secrets = files
+            .secrets
+            .into_iter()
+            .filter(|it| !folder.starts_with(it) && !worktree.starts_with(it));
         policy.hide.extend(secrets);
         policy.calls = Some(Calls {
             udp: true,
@@ -236,8 +239,7 @@ impl SandboxInput<'_> {
         }
         all.extend(programs(self.config));
         let mut real = RealPaths::default();
-        let open = policy.write.iter().flat_map(|it| real.of(it));
-        let open: Vec<PathBuf> = open.collect();
+        let open: Vec<PathBuf> = policy.write.iter().flat_map(|it| real.of(it)).collect();
         let is_open = |path: &Path| {
             open.iter()
                 .any(|root| path.starts_with(root) && path != root)
@@ -292,8 +294,10 @@ impl SandboxInput<'_> {
 /// Returns those of [`programs`] that are in the project, where plugins and servers write too.
 pub fn programs_of_project(config: &Loaded, location: &ProjectLocation) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().ok();
-    let roots = [&location.directory, &location.worktree];
-    let roots: Vec<PathBuf> = roots.iter().filter_map(|it| real(it)).collect();
+    let roots: Vec<PathBuf> = [&location.directory, &location.worktree]
+        .iter()
+        .filter_map(|it| real(it))
+        .collect();
     let all = programs(config).into_iter();
     // A link is protected with its target.
     let mut all: Vec<PathBuf> = all
@@ -309,11 +313,12 @@ pub fn programs_of_project(config: &Loaded, location: &ProjectLocation) -> Vec<P
 pub fn programs(config: &Loaded) -> Vec<PathBuf> {
     let js = &config.settings.js;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let named = [("bun", &js.bun), ("node", &js.node)];
-    let named = named.into_iter().filter_map(|(name, set)| match set {
-        Some(set) => Some(set.clone()),
-        None => which(Path::new(name), &path),
-    });
+    let named = [("bun", &js.bun), ("node", &js.node)]
+        .into_iter()
+        .filter_map(|(name, set)| match set {
+            Some(set) => Some(set.clone()),
+            None => which(Path::new(name), &path),
+        });
     let own = std::env::current_exe().ok();
     let started = std::env::var_os(LAUNCHER).unwrap_or_default();
     let started: Vec<PathBuf> = std::env::split_paths(&started).collect();

@@ -101,8 +101,9 @@ impl ProjectPrograms {
         let mut folders = self.written_elsewhere();
         let mut existing = None;
         if self.is_trusted() {
-            let project = [&self.location.directory, &self.location.worktree];
-            let project = project.into_iter().filter(|it| it.parent().is_some());
+            let project = [&self.location.directory, &self.location.worktree]
+                .into_iter()
+                .filter(|it| it.parent().is_some());
             folders.extend(project.cloned());
             existing = self.config.project_program(entry);
         }
@@ -116,8 +117,7 @@ impl ProjectPrograms {
     pub fn may_be_written(&self, folder: &Path) -> bool {
         let folder = self.location.directory.join(folder);
         let real = folder.canonicalize().unwrap_or_else(|_| normal(&folder));
-        let project = [&self.location.directory, &self.location.worktree];
-        let project = project
+        let project = [&self.location.directory, &self.location.worktree]
             .into_iter()
             .filter(|it| it.parent().is_some())
             .cloned();
@@ -148,8 +148,10 @@ impl ProjectPrograms {
             return None;
         }
         // They may have been accepted since.
-        let changed = outrigger_config::unknown(&changed, &self.known()).into_iter();
-        let changed: Vec<&str> = changed.map(|it| it.file.as_str()).collect();
+        let changed: Vec<&str> = outrigger_config::unknown(&changed, &self.known())
+            .into_iter()
+            .map(|it| it.file.as_str())
+            .collect();
         let first = changed.first()?;
         let more = match changed.len() {
             1 => String::new(),
@@ -189,8 +191,11 @@ impl ProjectPrograms {
         let real = self.location.directory.canonicalize();
         let folders = [Some(&self.location.directory), real.as_ref().ok()];
         let mut below = folders.into_iter().flatten();
-        let below = below.find_map(|it| file.strip_prefix(it).ok());
-        below.unwrap_or(file).display().to_string()
+        below
+            .find_map(|it| file.strip_prefix(it).ok())
+            .unwrap_or(file)
+            .display()
+            .to_string()
     }
 }
 
@@ -202,8 +207,9 @@ pub fn pass_over_project(directory: &Path, home: &Path) {
 
 /// Returns the folders of a project. One that contains the home folder is the user's own.
 fn roots(location: &ProjectLocation, home: &Path) -> Vec<PathBuf> {
-    let named = [&location.directory, &location.worktree];
-    let named = named.into_iter().filter(|it| it.parent().is_some());
+    let named = [&location.directory, &location.worktree]
+        .into_iter()
+        .filter(|it| it.parent().is_some());
     let real = named.clone().filter_map(|it| it.canonicalize().ok());
     let mut all: Vec<PathBuf> = named.cloned().chain(real).collect();
     let home_is = home.canonicalize();

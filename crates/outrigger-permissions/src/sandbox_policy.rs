@@ -141,8 +141,10 @@ pub fn own_files(folders: &Folders) -> Covers {
     // Other sessions are invisible: their tool output, temporary files and transcripts.
     let mut closed = vec![folders.data.clone(), folders.data.join(OUTPUTS)];
     closed.extend(private_tmp::all());
-    let read_only = shared.chain([settings]).chain(fetched);
-    let read_only = read_only.filter(|path| path.exists());
+    let read_only = shared
+        .chain([settings])
+        .chain(fetched)
+        .filter(|path| path.exists());
     Covers {
         hide,
         read_only: read_only.collect(),
@@ -305,10 +307,11 @@ mod tests {
         };
         let found = own_files(&folders);
         let names = |paths: &[PathBuf]| -> Vec<String> {
-            let names = paths
+            paths
                 .iter()
-                .map(|path| path.strip_prefix(root.path()).unwrap());
-            names.map(|path| path.display().to_string()).collect()
+                .map(|path| path.strip_prefix(root.path()).unwrap())
+                .map(|path| path.display().to_string())
+                .collect()
         };
         assert_eq!(names(&found.hide), ["data/opencode/auth.json"]);
         assert_eq!(

@@ -36,8 +36,9 @@ pub(crate) fn hash_items(items: &[HookPayload]) -> String {
         );
         hex(&digest)
     };
-    let items = items.iter();
-    let items = items.map(|item| (&item.input, &item.output, item.history.as_ref().map(of)));
+    let items = items
+        .iter()
+        .map(|item| (&item.input, &item.output, item.history.as_ref().map(of)));
     hash(&items.collect::<Vec<_>>())
 }
 

@@ -155,8 +155,10 @@ pub(crate) fn log(record: &HookRecord, heals: bool, once: &SaidOnce) {
         Decision::FailedOpen | Decision::FailedClosed | Decision::Refused
     ) {
         let message = record.message.as_deref().unwrap_or_default();
-        let session = record.session.as_ref();
-        let session = session.map_or_else(String::new, |id| format!(" in session {}", id.0));
+        let session = record
+            .session
+            .as_ref()
+            .map_or_else(String::new, |id| format!(" in session {}", id.0));
         // It answered, but the answer was rejected.
         let what = match (record.decision, record.outcome) {
             (Decision::Refused, OutcomeKind::Ok) => "its answer was refused",

@@ -169,8 +169,12 @@ impl Pipeline {
         let Some(changed) = changed.filter(|_| first.block.is_none()) else {
             return first;
         };
-        let bound = changed.handlers.iter().filter_map(|it| bound.get(*it));
-        let bound: Vec<Bound> = bound.cloned().collect();
+        let bound: Vec<Bound> = changed
+            .handlers
+            .iter()
+            .filter_map(|it| bound.get(*it))
+            .cloned()
+            .collect();
         let mut items = changed.items;
         for (item, output) in items.iter_mut().zip(&first.outputs) {
             item.output.clone_from(output);
@@ -319,8 +323,12 @@ impl Drive<'_> {
             Err(why) => return self.skip(&[first], &why),
         };
         let width = self.width(first, handlers, target.group.key);
-        let rest = handlers.iter().copied().take(width).skip(1);
-        let rest = rest.take_while(|handler| self.admit(*handler).is_ok());
+        let rest = handlers
+            .iter()
+            .copied()
+            .take(width)
+            .skip(1)
+            .take_while(|handler| self.admit(*handler).is_ok());
         let handlers: Vec<usize> = std::iter::once(first).chain(rest).collect();
         self.request(&handlers, bound, &target).await;
     }

@@ -234,8 +234,10 @@ fn caches(variables: &mut Vec<(OsString, OsString)>, folder: &Path) -> Vec<PathB
     for (name, below) in caches {
         set_unless_there(variables, name, folder.join(below).into());
     }
-    let named = caches.iter().flat_map(|(name, _)| values(variables, name));
-    named.collect()
+    caches
+        .iter()
+        .flat_map(|(name, _)| values(variables, name))
+        .collect()
 }
 
 /// Sets by environment, which overrides it, what a package's own `.npmrc` could set while npm prepares it: the program that is
@@ -270,8 +272,10 @@ async fn users_settings(
             .vars(confined.variables.clone())
             .cwd(&confined.dir);
         let answer = run(spawner, ask, ANSWER, OUTPUT).await;
-        let said = answer.ok().filter(|it| it.exit.success());
-        let said = said.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
+        let said = answer
+            .ok()
+            .filter(|it| it.exit.success())
+            .map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
         let one_word = |it: &String| !it.is_empty() && !it.contains(char::is_whitespace);
         found.extend(
             said.filter(one_word)
@@ -286,10 +290,9 @@ fn values<'a>(
     variables: &'a [(OsString, OsString)],
     name: &'a str,
 ) -> impl Iterator<Item = PathBuf> + 'a {
-    let named = variables
+    variables
         .iter()
-        .filter(move |(it, _)| it.eq_ignore_ascii_case(name));
-    named
+        .filter(move |(it, _)| it.eq_ignore_ascii_case(name))
         .filter(|(_, value)| !value.is_empty())
         .map(|(_, value)| PathBuf::from(value))
 }

@@ -71,8 +71,10 @@ pub fn named(dir: &Path) -> Option<String> {
     let path = dir.join(MANIFEST_FILE);
     let text = outrigger_files::read_to_string(&path, MAX_BYTES).ok()?;
     // Line by line: the error may be anywhere, and a section header ends the keys of the plugin itself.
-    let lines = text.lines().map(str::trim);
-    let mut lines = lines.take_while(|line| !line.starts_with('['));
+    let mut lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with('['));
     let id = lines.find_map(|line| line.strip_prefix("id")?.trim_start().strip_prefix('='))?;
     let id = id.trim_start().strip_prefix(['"', '\''])?;
     let id: String = id

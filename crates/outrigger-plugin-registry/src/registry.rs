@@ -402,19 +402,19 @@ impl Registry {
     /// Returns the tools of all plugins in load order; later ones of the same name come later.
     pub fn tools(&self) -> Vec<(usize, String, PluginTool)> {
         let inner = self.read();
-        let all = inner
+        inner
             .plugins
             .iter()
             .enumerate()
             .filter(|(_, plugin)| plugin.stage != Stage::Suspended)
             .flat_map(|(index, plugin)| {
-                let tools = plugin
+                plugin
                     .instances
                     .iter()
-                    .flat_map(|instance| instance.tools.iter());
-                tools.map(move |tool| (index, plugin.id.clone(), tool.clone()))
-            });
-        all.collect()
+                    .flat_map(|instance| instance.tools.iter())
+                    .map(move |tool| (index, plugin.id.clone(), tool.clone()))
+            })
+            .collect()
     }
 
     /// Returns a property of the instances of active plugins, in load order.

@@ -197,8 +197,10 @@ impl<K: BreakerKey> Breakers<K> {
     pub fn statuses(&self, is_shown: impl Fn(&K) -> bool) -> Vec<BreakerStatus> {
         let now = self.now();
         let state = self.state();
-        let shown = state.breakers.iter().filter(|(key, _)| is_shown(key));
-        shown
+        state
+            .breakers
+            .iter()
+            .filter(|(key, _)| is_shown(key))
             .filter_map(|(key, breaker)| {
                 BreakerStatus::of(&key.label(), breaker.view(now, &self.rules), now)
             })

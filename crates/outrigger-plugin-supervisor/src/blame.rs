@@ -31,12 +31,13 @@ pub fn named(entered: &[Enter]) -> String {
         let mut before = entered.iter().take(*at);
         before.all(|other| other.plugin != enter.plugin)
     };
-    let names = entered
+    entered
         .iter()
         .enumerate()
         .filter(first)
-        .map(|(_, enter)| format!("{} ({})", enter.plugin, enter.what));
-    names.collect::<Vec<_>>().join(" or ")
+        .map(|(_, enter)| format!("{} ({})", enter.plugin, enter.what))
+        .collect::<Vec<_>>()
+        .join(" or ")
 }
 
 /// Determines the fault of a late call. A process that takes requests is waiting for something that the late call should do.

@@ -99,11 +99,12 @@ impl FaultMemory {
 impl BreakerMemory for FaultMemory {
     fn recall(&self, who: &str) -> Vec<(String, SavedBreaker)> {
         let known = self.read().breakers.into_iter();
-        let own = known.filter_map(|(name, kept)| {
-            let place = name.strip_prefix(who)?.strip_prefix(' ')?;
-            (!place.contains(' ')).then(|| (place.to_owned(), kept))
-        });
-        own.collect()
+        known
+            .filter_map(|(name, kept)| {
+                let place = name.strip_prefix(who)?.strip_prefix(' ')?;
+                (!place.contains(' ')).then(|| (place.to_owned(), kept))
+            })
+            .collect()
     }
 
     fn keep(&self, who: &str, place: &str, kept: Option<SavedBreaker>) {
@@ -120,9 +121,9 @@ impl BreakerMemory for FaultMemory {
 /// Marks the plugins that held up the shared process in an earlier start for their own process. Returns the name of each plugin's
 /// version.
 pub fn recall(memory: &FaultMemory, registry: &Registry, now: Millis) -> BTreeMap<usize, String> {
-    let versions = (0..registry.count())
-        .filter_map(|index| Some((index, registry.with(index, |plugin| plugin.version_key())??)));
-    let versions: BTreeMap<usize, String> = versions.collect();
+    let versions: BTreeMap<usize, String> = (0..registry.count())
+        .filter_map(|index| Some((index, registry.with(index, |plugin| plugin.version_key())??)))
+        .collect();
     for (index, version) in &versions {
         if let Some(cause) = memory.quarantine(version, now) {
             registry.quarantined_before(*index, &cause);

@@ -342,9 +342,10 @@ impl Group {
     }
 
     fn names(&self, members: &[usize]) -> Vec<String> {
-        let names = members.iter();
-        let names = names.filter_map(|i| self.launch.registry.with(*i, |p| p.id.clone()));
-        names.collect()
+        members
+            .iter()
+            .filter_map(|i| self.launch.registry.with(*i, |p| p.id.clone()))
+            .collect()
     }
 
     fn notify_restart(&self, state: &State, fault: &Fault) {

@@ -38,10 +38,12 @@ pub fn divide(registry: &Registry, members: &[usize]) -> Divided {
     } else {
         SHARED_OF_PROJECT
     };
-    let shared = [(SHARED, of_user), (of_project_name, of_project)];
-    let shared = shared.into_iter().filter(|(_, them)| !them.is_empty());
-    let shared = shared.map(|(name, them)| (name.to_owned(), them));
-    shared.chain(own).collect()
+    [(SHARED, of_user), (of_project_name, of_project)]
+        .into_iter()
+        .filter(|(_, them)| !them.is_empty())
+        .map(|(name, them)| (name.to_owned(), them))
+        .chain(own)
+        .collect()
 }
 
 /// Returns their processes, not started yet.

@@ -82,11 +82,12 @@ impl EventQueue {
             hit = Some(limit);
         }
         self.missed += dropped;
-        let warning = hit.filter(|limit| self.hit.replace(limit) != Some(*limit));
-        let warning = warning.map(|limit| match limit {
-            "bytes" => format!("more than {} MiB of events wait", self.max_bytes >> 20),
-            _ => format!("more than {MAX_EVENTS} events wait"),
-        });
+        let warning = hit
+            .filter(|limit| self.hit.replace(limit) != Some(*limit))
+            .map(|limit| match limit {
+                "bytes" => format!("more than {} MiB of events wait", self.max_bytes >> 20),
+                _ => format!("more than {MAX_EVENTS} events wait"),
+            });
         (dropped, warning)
     }
 
@@ -188,10 +189,11 @@ fn part_of(event: &Event) -> Option<&str> {
 /// Returns how many events an event stands for: a report of lost events stands for them.
 pub(crate) fn stands_for(event: &BusEvent) -> u64 {
     match &event.event {
-        Event::Custom(custom) if is_word(event) => {
-            let count = custom.properties.get("count");
-            count.and_then(serde_json::Value::as_u64).unwrap_or(1)
-        }
+        Event::Custom(custom) if is_word(event) => custom
+            .properties
+            .get("count")
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or(1),
         _ => 1,
     }
 }

@@ -56,8 +56,9 @@ fn is_below(file: &Path, base: &Path) -> bool {
 }
 
 fn is_source(path: &Path) -> bool {
-    let extension = path.extension().and_then(OsStr::to_str);
-    extension.is_some_and(|it| SOURCES.contains(&it))
+    path.extension()
+        .and_then(OsStr::to_str)
+        .is_some_and(|it| SOURCES.contains(&it))
 }
 
 /// Returns whether a folder is the user's home, or contains it or the project: no plugin is that large.

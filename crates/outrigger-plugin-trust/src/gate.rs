@@ -205,8 +205,9 @@ impl Gate {
             return Ok(TrustedBy::FirstUse);
         }
         let was_listed = || {
-            let listed = self.let_count.as_ref();
-            listed.is_some_and(|it| it.plugins.contains(&found.declared.key()))
+            self.let_count
+                .as_ref()
+                .is_some_and(|it| it.plugins.contains(&found.declared.key()))
         };
         let reason = match self.rules.projects {
             TrustProjects::Trust | TrustProjects::Ask if was_listed() => {

@@ -80,8 +80,10 @@ pub fn kept_code(project: &Path) -> KeptCode {
 pub fn sources(plugin: &ResolvedPlugin, content: &Content) -> Sources {
     let mut sources = Sources::default();
     if !plugin.from_path {
-        let folder = plugin.dir.canonicalize();
-        let folder = folder.unwrap_or_else(|_| plugin.dir.clone());
+        let folder = plugin
+            .dir
+            .canonicalize()
+            .unwrap_or_else(|_| plugin.dir.clone());
         let root = installation(&folder).unwrap_or(&folder);
         sources.free.extend(root.to_str().map(str::to_owned));
         return sources;
@@ -115,8 +117,12 @@ fn package(path: &str) -> Option<String> {
 
 fn code(project: &Path, plugin: &ResolvedPlugin, content: &Content) -> Vec<PathBuf> {
     let is_code = |path: &&PathBuf| has_extension(path, &SOURCES) || has_extension(path, &COMPILED);
-    let files = content.places.values().filter(is_code);
-    let files: Vec<PathBuf> = files.filter_map(|it| it.canonicalize().ok()).collect();
+    let files: Vec<PathBuf> = content
+        .places
+        .values()
+        .filter(is_code)
+        .filter_map(|it| it.canonicalize().ok())
+        .collect();
     let whole = plugin.dir.canonicalize().ok();
     match whole.filter(|folder| files.len() > MAX_FILES && !project.starts_with(folder)) {
         Some(folder) => vec![folder],

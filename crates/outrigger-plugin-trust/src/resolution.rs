@@ -74,9 +74,11 @@ pub(crate) fn manifest(file: &Path) -> Value {
 
 /// Returns the files that map names for the sources of a folder: the nearest of each name, and those that they extend.
 pub(crate) fn tsconfigs(folder: &Path) -> Vec<PathBuf> {
-    let chains = TSCONFIGS.iter().filter_map(|name| nearest(folder, name));
-    let files = chains.flat_map(|file| chain(&file).into_iter().map(|(file, _)| file));
-    files.collect()
+    TSCONFIGS
+        .iter()
+        .filter_map(|name| nearest(folder, name))
+        .flat_map(|file| chain(&file).into_iter().map(|(file, _)| file))
+        .collect()
 }
 
 /// Returns a name without its query. A leading `#` marks one of the `imports` of a package.
@@ -186,8 +188,10 @@ fn of_tsconfigs(folder: &Path, name: &str) -> Vec<Imported> {
         };
         let root = base.as_deref().unwrap_or(of_paths);
         for (pattern, value) in paths {
-            let targets = star(pattern, name).map(|it| leaves(value, it));
-            let targets = targets.into_iter().flatten();
+            let targets = star(pattern, name)
+                .map(|it| leaves(value, it))
+                .into_iter()
+                .flatten();
             found.extend(targets.filter_map(|it| source(&root.join(it))));
         }
     }
@@ -202,10 +206,12 @@ fn chain(file: &Path) -> Vec<(PathBuf, Value)> {
         if all.len() >= MAX_EXTENDS || all.iter().any(|(known, _)| *known == file) {
             continue;
         }
-        let text = outrigger_files::read_to_string(&file, outrigger_files::SETTINGS);
-        let text = text.unwrap_or_default();
-        let settings = jsonc_parser::parse_to_serde_value(&text, &Default::default());
-        let settings: Value = settings.ok().flatten().unwrap_or_default();
+        let text =
+            outrigger_files::read_to_string(&file, outrigger_files::SETTINGS).unwrap_or_default();
+        let settings: Value = jsonc_parser::parse_to_serde_value(&text, &Default::default())
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         let extended = settings.get("extends").map(|it| leaves(it, ""));
         let folder = file.parent().unwrap_or(&file);
         let extended = extended.unwrap_or_default();
@@ -284,8 +290,8 @@ mod tests {
             ("dep", "node_modules/dep"),
             ("dep/sub", "node_modules/dep"),
         ] {
-            let found = imported(&at("plugin"), import).into_iter();
-            let mut found: Vec<String> = found
+            let mut found: Vec<String> = imported(&at("plugin"), import)
+                .into_iter()
                 .map(|it| match it {
                     Imported::File(path) | Imported::Package(path) => {
                         let path = path.strip_prefix(dir.path()).unwrap();

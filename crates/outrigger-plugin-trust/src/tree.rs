@@ -79,8 +79,9 @@ impl Found {
 
 /// Returns whether a file has one of these extensions.
 pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    let extension = path.extension().and_then(|it| it.to_str());
-    extension.is_some_and(|it| extensions.contains(&it))
+    path.extension()
+        .and_then(|it| it.to_str())
+        .is_some_and(|it| extensions.contains(&it))
 }
 
 #[derive(Debug)]

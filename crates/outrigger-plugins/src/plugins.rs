@@ -269,8 +269,14 @@ impl Plugins {
             }
             status
         };
-        let all = self.0.registry.list().into_iter().enumerate();
-        let all: Vec<PluginStatus> = all.map(with_process).collect();
+        let all: Vec<PluginStatus> = self
+            .0
+            .registry
+            .list()
+            .into_iter()
+            .enumerate()
+            .map(with_process)
+            .collect();
         under_their_hosts(all, |index| self.0.registry.host_of(index))
     }
 }
@@ -281,10 +287,12 @@ fn millis(time: Duration) -> u64 {
 
 /// Returns the hooks and tools of a plugin that its process is running.
 fn entered(live: Option<&Live>, plugin: &str) -> Vec<String> {
-    let all = live.map(|live| live.process.all_entered());
-    let its = all.into_iter().flatten();
-    let its = its.filter(|enter| enter.plugin == plugin);
-    its.map(|enter| enter.what).collect()
+    live.map(|live| live.process.all_entered())
+        .into_iter()
+        .flatten()
+        .filter(|enter| enter.plugin == plugin)
+        .map(|enter| enter.what)
+        .collect()
 }
 
 /// Places each hosted plugin after its host.
@@ -309,10 +317,11 @@ fn under_their_hosts(
 /// Returns the initial list: the plugins of the configuration, those of it that are not loaded, and files of command hooks,
 /// with the index of the first of these.
 fn found(options: &LoadOptions) -> (Vec<Plugin>, usize) {
-    let loaded = options.plugins.iter();
-    let loaded = loaded.map(|plugin| Plugin::found(name_of(plugin), plugin));
-    let skipped = options.skipped.iter();
-    let skipped = skipped.map(|it| match &it.reason {
+    let loaded = options
+        .plugins
+        .iter()
+        .map(|plugin| Plugin::found(name_of(plugin), plugin));
+    let skipped = options.skipped.iter().map(|it| match &it.reason {
         SkipReason::NotAdmitted { id, .. } => Plugin::found(id.clone(), &it.plugin),
         _ => Plugin::found(name_of(&it.plugin), &it.plugin),
     });

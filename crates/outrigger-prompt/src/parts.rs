@@ -181,8 +181,8 @@ mod tests {
     fn a_text_in_an_address_is_read() {
         let read = |url: &str, mime: &str| {
             let file = json!({ "url": url, "mime": mime, "filename": "a.rs" });
-            let parts = attached_text(file.as_object()?)?;
-            let parts = parts.map(|it| json!(it)["text"].as_str().map(str::to_owned));
+            let parts = attached_text(file.as_object()?)?
+                .map(|it| json!(it)["text"].as_str().map(str::to_owned));
             Some(parts.map(Option::unwrap_or_default).join("|"))
         };
         let head = "Called the read tool with the following input: {\"filePath\":\"a.rs\"}|";

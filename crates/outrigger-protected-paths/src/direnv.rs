@@ -58,8 +58,11 @@ pub fn loaded(folder: &Path) -> Vec<PathBuf> {
 fn of_line(base: &Path, line: &str) -> Vec<(PathBuf, bool)> {
     let line = line.replace("${PWD}", ".").replace("$PWD", ".");
     let separators = |it: char| it.is_whitespace() || ";|&()<>`\"'={}".contains(it);
-    let words = line.split(separators).filter(|it| !it.is_empty());
-    let words: Vec<&str> = words.take_while(|it| !it.starts_with('#')).collect();
+    let words: Vec<&str> = line
+        .split(separators)
+        .filter(|it| !it.is_empty())
+        .take_while(|it| !it.starts_with('#'))
+        .collect();
     if words.first().is_some_and(|it| WATCHES.contains(it)) {
         return Vec::new();
     }
@@ -103,14 +106,15 @@ fn of_line(base: &Path, line: &str) -> Vec<(PathBuf, bool)> {
 /// Returns every `.env` and `.env.*` of a folder.
 fn all_of_name(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.filter(|it| {
-        let name = it.file_name();
-        let name = name.to_string_lossy();
-        let rest = name.strip_prefix(DOTENV);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && !is_example(rest))
-    });
-    let there = names.map(|it| it.path());
-    there.chain(std::iter::once(folder.join(DOTENV)))
+    entries
+        .filter(|it| {
+            let name = it.file_name();
+            let name = name.to_string_lossy();
+            let rest = name.strip_prefix(DOTENV);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && !is_example(rest))
+        })
+        .map(|it| it.path())
+        .chain(std::iter::once(folder.join(DOTENV)))
 }
 
 fn is_example(rest: &str) -> bool {
@@ -118,8 +122,9 @@ fn is_example(rest: &str) -> bool {
 }
 
 fn is_data(path: &Path) -> bool {
-    let ending = path.extension().and_then(|it| it.to_str());
-    ending.is_some_and(|it| DATA.iter().any(|data| data.eq_ignore_ascii_case(it)))
+    path.extension()
+        .and_then(|it| it.to_str())
+        .is_some_and(|it| DATA.iter().any(|data| data.eq_ignore_ascii_case(it)))
 }
 
 #[cfg(test)]

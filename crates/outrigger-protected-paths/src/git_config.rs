@@ -153,7 +153,7 @@ mod tests {
             .iter()
             .map(|it| (it.key(), it.value.as_deref()))
             .collect();
-        let want = [
+        let want: Vec<(String, Option<&str>)> = [
             ("core.bare", Some("false")),
             ("core.fsmonitor", Some("./a b")),
             ("remote.o\"x.url", Some("a\\b")),
@@ -161,9 +161,9 @@ mod tests {
             ("filter.lfs.clean", Some("git-lfs")),
             ("x.alone", None),
             ("x.two", Some("1")),
-        ];
-        let want: Vec<(String, Option<&str>)> =
-            want.map(|(key, value)| (key.to_owned(), value)).into();
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into();
         assert_eq!(keys, want);
         assert_eq!(parse(&write(&found)), found);
     }

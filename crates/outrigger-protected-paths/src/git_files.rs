@@ -69,11 +69,12 @@ pub fn included(config: &Path) -> Vec<PathBuf> {
 
 fn taken_in_by(config: &Path) -> Vec<PathBuf> {
     let base = config.parent().unwrap_or(Path::new("/"));
-    let settings = git_config::read(config).into_iter();
-    let paths = settings
-        .filter(|it| matches!(it.section.as_str(), "include" | "includeif") && it.name == "path");
-    let paths = paths.filter(|it| !it.text().is_empty() && !it.text().starts_with('~'));
-    paths.map(|it| base.join(it.text())).collect()
+    git_config::read(config)
+        .into_iter()
+        .filter(|it| matches!(it.section.as_str(), "include" | "includeif") && it.name == "path")
+        .filter(|it| !it.text().is_empty() && !it.text().starts_with('~'))
+        .map(|it| base.join(it.text()))
+        .collect()
 }
 
 /// Returns the hooks folder in the settings of a repository, if set: relative to the work tree.

@@ -112,8 +112,9 @@ impl Search<'_> {
             if word.starts_with('-') {
                 continue;
             }
-            let name = before.map(|it: &str| it.rsplit('/').next().unwrap_or(it));
-            let name = name.map(|it| it.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'));
+            let name = before
+                .map(|it: &str| it.rsplit('/').next().unwrap_or(it))
+                .map(|it| it.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'));
             // All of it may have been a `.`.
             let is_given = before == Some(".") || name.is_some_and(|it| INTERPRETERS.contains(&it));
             for path in self.paths(word) {
@@ -167,16 +168,16 @@ impl Search<'_> {
     fn file(&mut self, path: &Path) {
         let mut path = normal(path);
         for _ in 0..MAX_LINKS {
-            let real = path.parent().and_then(|it| it.canonicalize().ok());
-            let real = real
+            let real = path
+                .parent()
+                .and_then(|it| it.canonicalize().ok())
                 .zip(path.file_name())
                 .map(|(folder, name)| folder.join(name));
-            let all = [Some(path.clone()), real];
-            let all = all
+            let all: Vec<PathBuf> = [Some(path.clone()), real]
                 .into_iter()
                 .flatten()
-                .filter(|it| self.holds(it) && !is_gits(it));
-            let all: Vec<PathBuf> = all.collect();
+                .filter(|it| self.holds(it) && !is_gits(it))
+                .collect();
             let is_full = self.named.files.len() >= MAX_FILES;
             let Ok(target) = fs::read_link(&path) else {
                 self.named

@@ -44,8 +44,10 @@ const MAX_NESTED: usize = 1000;
 /// Returns whether an Outrigger agent in a folder reads a file as settings, by its path relative to the folder.
 #[must_use]
 pub fn is_settings(from_folder: &Path) -> bool {
-    let first = from_folder.components().next();
-    let first = first.map(|it| it.as_os_str().to_string_lossy());
+    let first = from_folder
+        .components()
+        .next()
+        .map(|it| it.as_os_str().to_string_lossy());
     let mut ours = SETTINGS.iter().chain(&OF_CLAUDE);
     first.is_some_and(|first| ours.any(|it| first == *it))
 }
@@ -53,9 +55,11 @@ pub fn is_settings(from_folder: &Path) -> bool {
 /// Returns such files in folders below a root; the nearest ones if there are too many. Blocking.
 #[must_use]
 pub fn settings_below(root: &Path) -> Vec<PathBuf> {
-    let found = nested_startup::below(root).into_iter();
-    let found = found.filter(|(from_folder, _)| is_settings(from_folder));
-    found.map(|(_, whole)| whole).collect()
+    nested_startup::below(root)
+        .into_iter()
+        .filter(|(from_folder, _)| is_settings(from_folder))
+        .map(|(_, whole)| whole)
+        .collect()
 }
 
 /// Like [`MAX_NESTED`], for settings and hooks of repositories below.
@@ -109,8 +113,10 @@ pub fn keep(
             found.push(git.clone());
         }
         let is_granted = |path: &Path| is_granted(path, folder, granted);
-        let startup = STARTUP.iter().map(|it| it.path);
-        let startup = startup.filter(|it| !waits_for_approval(it));
+        let startup = STARTUP
+            .iter()
+            .map(|it| it.path)
+            .filter(|it| !waits_for_approval(it));
         for name in SETTINGS.into_iter().chain(startup) {
             let path = folder.join(name);
             if is_granted(&path) {
@@ -192,10 +198,13 @@ fn stores(git: &Path) -> Vec<PathBuf> {
     let Some(store) = nested_git::store(git) else {
         return Vec::new();
     };
-    let common = outrigger_files::read_to_string(&store.join("commondir"), 4096);
-    let common = common.ok().map(|it| store.join(it.trim()));
-    let common = common.and_then(|it| it.canonicalize().ok());
-    common.into_iter().chain([store]).collect()
+    outrigger_files::read_to_string(&store.join("commondir"), 4096)
+        .ok()
+        .map(|it| store.join(it.trim()))
+        .and_then(|it| it.canonicalize().ok())
+        .into_iter()
+        .chain([store])
+        .collect()
 }
 
 /// Protects files in folders below the root. The changes of a command there are checked at its end.
@@ -237,9 +246,10 @@ fn keep_nested(
 
 /// Returns the files that direnv loads in a folder: existing and missing ones.
 fn loaded_by_envrc(folder: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let loaded = direnv::loaded(folder).into_iter();
-    let in_project = loaded.filter(|it| it.starts_with(root));
-    in_project.partition(|it| it.exists())
+    direnv::loaded(folder)
+        .into_iter()
+        .filter(|it| it.starts_with(root))
+        .partition(|it| it.exists())
 }
 
 /// Returns whether the user grants it: by naming it, or a folder below this one that contains it.
@@ -261,9 +271,12 @@ pub fn hold(policy: &mut Policy, found: Vec<PathBuf>) {
 /// Returns the writable folders above these.
 fn movable(paths: &[PathBuf], write: &[PathBuf]) -> BTreeSet<PathBuf> {
     let write: Vec<PathBuf> = write.iter().flat_map(|it| it.canonicalize()).collect();
-    let above = paths.iter().flat_map(|path| path.ancestors().skip(1));
-    let movable = above.filter(|it| write.iter().any(|top| it.starts_with(top) && it != top));
-    movable.map(Path::to_path_buf).collect()
+    paths
+        .iter()
+        .flat_map(|path| path.ancestors().skip(1))
+        .filter(|it| write.iter().any(|top| it.starts_with(top) && it != top))
+        .map(Path::to_path_buf)
+        .collect()
 }
 
 /// Finds the settings and hooks of submodules' repositories. They are nested, under names with as many folders as slashes; a

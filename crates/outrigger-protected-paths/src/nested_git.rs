@@ -100,13 +100,17 @@ impl NestedGit {
     pub(crate) fn for_command(mut self) -> Self {
         self.is_command = true;
         self.startup = self.startup.for_command();
-        let paths = self.others.values().flatten();
-        let paths = paths.filter(|(_, stamp)| stamp.is_some());
-        let held = paths.filter_map(|(path, _)| {
-            let meta = fs::symlink_metadata(path).ok()?;
-            (!meta.is_dir()).then(|| (path.clone(), Content::of(path, &meta)))
-        });
-        let held: Before = held.collect();
+        let paths = self
+            .others
+            .values()
+            .flatten()
+            .filter(|(_, stamp)| stamp.is_some());
+        let held: Before = paths
+            .filter_map(|(path, _)| {
+                let meta = fs::symlink_metadata(path).ok()?;
+                (!meta.is_dir()).then(|| (path.clone(), Content::of(path, &meta)))
+            })
+            .collect();
         self.held = RUNNING.first(&self.worktree, held);
         self
     }
@@ -123,8 +127,9 @@ impl NestedGit {
         let all = below.flat_map(|it| it.1);
         let there = all.filter(|(path, stamp)| stamp.is_some() && path.starts_with(&self.worktree));
         // The repository itself may change, the programs that it runs may not.
-        let files = there.filter(|(path, _)| path.ends_with("hooks") || !path.is_dir());
-        files.map(|(path, _)| path.clone())
+        there
+            .filter(|(path, _)| path.ends_with("hooks") || !path.is_dir())
+            .map(|(path, _)| path.clone())
     }
 
     /// Returns the files of existing repositories that determine what they run: those to protect, and names that must not be
@@ -132,8 +137,11 @@ impl NestedGit {
     pub(crate) fn kept(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         // The repository itself may change, the programs that it runs may not.
         let is_whole = |path: &Path| path.ends_with(".git") && path.is_dir();
-        let all = self.before.values().flatten();
-        let all = all.filter(|(path, _)| !is_whole(path));
+        let all = self
+            .before
+            .values()
+            .flatten()
+            .filter(|(path, _)| !is_whole(path));
         let (there, not): (Vec<_>, Vec<_>) = all.partition(|(_, stamp)| stamp.is_some());
         let paths = |list: Vec<&(PathBuf, Option<Stamp>)>| {
             list.into_iter().map(|(path, _)| path.clone()).collect()
@@ -300,8 +308,9 @@ impl NestedGit {
 
     fn clear_one(&self, repository: &Repository, report: &mut Vec<String>) {
         let folder = repository.folder.display();
-        let project = repository_in(&self.worktree, PathBuf::new());
-        let project = project.map(|it| it.stores).unwrap_or_default();
+        let project = repository_in(&self.worktree, PathBuf::new())
+            .map(|it| it.stores)
+            .unwrap_or_default();
         for git in &repository.stores {
             // No sandboxed process can change the project's own settings, and a new work tree of a user's repository shares its
             // settings.
@@ -316,8 +325,9 @@ impl NestedGit {
                     continue;
                 }
                 let mut inside = project.iter().chain([&self.worktree]);
-                let base = inside.find(|it| repository.entry.starts_with(it));
-                let base = base.unwrap_or(&self.worktree);
+                let base = inside
+                    .find(|it| repository.entry.starts_with(it))
+                    .unwrap_or(&self.worktree);
                 let entry = FolderEntry::of(base, &repository.entry);
                 if entry.and_then(|it| it.move_aside()).is_some() {
                     let name = if repository.entry.ends_with(&repository.folder) {
@@ -417,8 +427,10 @@ fn worked(worktree: &Path) -> Walked {
 fn is_work_tree(setting: &Setting, project: &Path, git: &Path) -> bool {
     let (section, name) = (setting.section.as_str(), setting.name.as_str());
     let lies_in = |folder: PathBuf| {
-        let folder = folder.canonicalize().ok();
-        folder.is_some_and(|it| it.starts_with(project) && it != project)
+        folder
+            .canonicalize()
+            .ok()
+            .is_some_and(|it| it.starts_with(project) && it != project)
     };
     (section, name) == ("core", "worktree") && lies_in(git.join(setting.text()))
 }

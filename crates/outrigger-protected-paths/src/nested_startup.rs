@@ -41,9 +41,10 @@ pub(crate) struct NestedStartup {
 pub(crate) fn is_candidate(name: &OsStr) -> bool {
     // Called for every name in a project.
     static FIRSTS: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
-        let firsts = STARTUP.iter().filter_map(|it| it.path.split('/').next());
-        let firsts = firsts.filter(|it| *it != GIT);
-        firsts
+        STARTUP
+            .iter()
+            .filter_map(|it| it.path.split('/').next())
+            .filter(|it| *it != GIT)
             .map(|it| it.to_ascii_lowercase().into_bytes())
             .collect()
     });
@@ -54,9 +55,10 @@ pub(crate) fn is_candidate(name: &OsStr) -> bool {
 pub(crate) fn is_workspace(name: &OsStr) -> bool {
     const ENDING: &[u8] = b".code-workspace";
     let name = name.as_bytes();
-    let ending = name.len().checked_sub(ENDING.len());
-    let ending = ending.and_then(|at| name.get(at..));
-    ending.is_some_and(|it| it.eq_ignore_ascii_case(ENDING))
+    name.len()
+        .checked_sub(ENDING.len())
+        .and_then(|at| name.get(at..))
+        .is_some_and(|it| it.eq_ignore_ascii_case(ENDING))
 }
 
 /// Returns whether a link replaces a folder that contains some.
@@ -93,12 +95,19 @@ impl NestedStartup {
     pub(crate) fn for_command(mut self) -> Self {
         let now = Before::clone(&self.before);
         self.before = RUNNING.first(&self.worktree, now);
-        let of_root = fs::read_dir(&self.worktree).into_iter().flatten().flatten();
-        let of_root = of_root.map(|it| PathBuf::from(it.file_name()));
-        let of_root: Vec<PathBuf> = of_root.filter(|it| is_candidate(it.as_os_str())).collect();
+        let of_root: Vec<PathBuf> = fs::read_dir(&self.worktree)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|it| PathBuf::from(it.file_name()))
+            .filter(|it| is_candidate(it.as_os_str()))
+            .collect();
         let (all, _) = files(&self.worktree, &of_root);
-        let known = self.before.iter().chain(&all);
-        let known = known.map(|(path, content)| (counted(path), content.clone()));
+        let known = self
+            .before
+            .iter()
+            .chain(&all)
+            .map(|(path, content)| (counted(path), content.clone()));
         self.known = known.collect();
         self
     }
@@ -152,8 +161,10 @@ impl NestedStartup {
 /// Blocking.
 pub(crate) fn below(root: &Path) -> Vec<(PathBuf, PathBuf)> {
     let (found, _) = listed_in(root, &startup_below(root));
-    let found = found.into_iter();
-    found.map(|(it, _)| (counted(&it), root.join(it))).collect()
+    found
+        .into_iter()
+        .map(|(it, _)| (counted(&it), root.join(it)))
+        .collect()
 }
 
 fn is_listed(path: &Path) -> bool {
@@ -201,8 +212,11 @@ fn listed_in(worktree: &Path, names: &[PathBuf]) -> (Vec<(PathBuf, fs::Metadata)
             let is_package = path.iter().any(|it| it == "node_modules");
             if meta.is_dir() {
                 folders += usize::from(is_package);
-                let entries = fs::read_dir(&whole).into_iter().flatten().flatten();
-                let entries = entries.map(|it| path.join(it.file_name()));
+                let entries = fs::read_dir(&whole)
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .map(|it| path.join(it.file_name()));
                 match is_package {
                     true if folders <= MAX_FOLDERS => waiting.extend(entries.take(MAX_FILES)),
                     true => {}
@@ -246,8 +260,15 @@ mod tests {
                 if path.is_dir() && !path.is_symlink() {
                     waiting.push(path);
                 } else {
-                    let name = path.strip_prefix(root).unwrap().display().to_string();
-                    let name = name.split("-aside-").next().unwrap().to_owned();
+                    let name = path
+                        .strip_prefix(root)
+                        .unwrap()
+                        .display()
+                        .to_string()
+                        .split("-aside-")
+                        .next()
+                        .unwrap()
+                        .to_owned();
                     let text = fs::read_to_string(&path).unwrap_or_default();
                     all.push(format!("{name}={text}"));
                 }

@@ -44,8 +44,11 @@ pub fn restore(policy: &mut Policy, project: &Path) {
 
 impl Restored {
     fn of(policy: &Policy, project: &Path) -> Self {
-        let open = policy.write.iter().flat_map(|it| it.canonicalize());
-        let open: Vec<PathBuf> = open.collect();
+        let open: Vec<PathBuf> = policy
+            .write
+            .iter()
+            .flat_map(|it| it.canonicalize())
+            .collect();
         let mut fixed: Vec<PathBuf> = policy.read_only.iter().map(|it| real(it)).collect();
         fixed.retain(|it| base(&open, it).is_some());
         let mut before = Before::new();
@@ -137,8 +140,11 @@ fn files(path: &Path) -> Before {
         };
         let is_aside = path.to_string_lossy().contains(SUFFIX);
         if meta.is_dir() {
-            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            let entries = entries.filter(|it| !LARGE.iter().any(|name| it.file_name() == *name));
+            let entries = fs::read_dir(&path)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .filter(|it| !LARGE.iter().any(|name| it.file_name() == *name));
             waiting.extend(entries.map(|it| it.path()));
         } else if !is_aside && found.len() < MAX_FILES {
             let content = Content::of(&path, &meta);

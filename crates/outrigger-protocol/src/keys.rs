@@ -206,15 +206,15 @@ fn push_address(out: &mut String, address: &str, stand_in: &str) {
         return;
     };
     let (query, fragment) = query.split_at(query.find('#').unwrap_or(query.len()));
-    let shown = query
+    let shown: Vec<String> = query
         .split('&')
         .map(|parameter| match parameter.split_once('=') {
             Some((name, value)) if !value.is_empty() && is_secret_parameter(name) => {
                 format!("{name}={stand_in}")
             }
             _ => parameter.to_owned(),
-        });
-    let shown: Vec<String> = shown.collect();
+        })
+        .collect();
     *out += &format!("{path}?{}{fragment}", shown.join("&"));
 }
 

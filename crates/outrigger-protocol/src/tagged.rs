@@ -87,8 +87,9 @@ impl Visitor<'_> for Tag {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<&'static str, E> {
-        let known = self.0.iter().find(|it| **it == name);
-        known
+        self.0
+            .iter()
+            .find(|it| **it == name)
             .copied()
             .ok_or_else(|| E::unknown_variant(name, self.0))
     }

@@ -251,8 +251,9 @@ mod tests {
             "nmae": 1, "odd-key": ["x", {"y": 1}], "limit": 1,
             "children": [{"name": "a", "limits": {"b": 1}}, {"name": "b", "children": [{"naem/": 1}]}],
         });
-        let seen = TREE.unknown(&value).into_iter();
-        let seen: Vec<String> = seen
+        let seen: Vec<String> = TREE
+            .unknown(&value)
+            .into_iter()
             .map(|it| format!("{} {}", it.pointer, it.key))
             .collect();
         assert_eq!(

@@ -165,8 +165,8 @@ impl Cost {
             return Vec::new();
         }
         // A part with an `$id` is a document of its own: which one is meant is not resolved here.
-        let roots = self.roots.iter();
-        roots
+        self.roots
+            .iter()
             .filter_map(|root| self.schema.pointer(&format!("{root}{fragment}")))
             .collect()
     }
@@ -357,8 +357,12 @@ fn pattern(text: &str) -> u64 {
 /// Iterates over the members or items of a value, with their names.
 fn children(value: &Value) -> impl Iterator<Item = (String, &Value)> {
     let members = value.as_object().into_iter().flatten();
-    let items = value.as_array().into_iter().flatten().enumerate();
-    let items = items.map(|(at, it)| (at.to_string(), it));
+    let items = value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .map(|(at, it)| (at.to_string(), it));
     members.map(|(name, it)| (name.clone(), it)).chain(items)
 }
 

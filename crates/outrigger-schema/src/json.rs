@@ -67,8 +67,11 @@ impl Writer {
             ("type".to_owned(), json!("object")),
             ("properties".to_owned(), properties.into()),
         ]);
-        let required = fields.iter().filter(|field| field.required);
-        let required: Vec<&str> = required.map(|field| field.name).collect();
+        let required: Vec<&str> = fields
+            .iter()
+            .filter(|field| field.required)
+            .map(|field| field.name)
+            .collect();
         if !required.is_empty() {
             object.insert("required".to_owned(), json!(required));
         }

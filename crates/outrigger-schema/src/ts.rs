@@ -27,20 +27,22 @@ fn kind(schema: &Schema, depth: usize) -> String {
         Schema::Boolean => "boolean".to_owned(),
         Schema::Exactly(which) => which.to_string(),
         Schema::String | Schema::Text(_) => "string".to_owned(),
-        Schema::Word(words) => {
-            let words = words.iter().map(|word| format!("\"{word}\""));
-            words.collect::<Vec<_>>().join(" | ")
-        }
+        Schema::Word(words) => words
+            .iter()
+            .map(|word| format!("\"{word}\""))
+            .collect::<Vec<_>>()
+            .join(" | "),
         Schema::Number | Schema::Integer { .. } => "number".to_owned(),
         Schema::List(item) => format!("Array<{}>", kind(item, depth)),
         Schema::Pair(first, second) => format!("[{}, {}]", kind(first, depth), kind(second, depth)),
         Schema::Map(values) => format!("Record<string, {}>", kind(values, depth)),
         Schema::Object([]) => "Record<string, unknown>".to_owned(),
         Schema::Object(fields) => object(fields, depth),
-        Schema::AnyOf(all) => {
-            let all = all.iter().map(|one| kind(one, depth));
-            all.collect::<Vec<_>>().join(" | ")
-        }
+        Schema::AnyOf(all) => all
+            .iter()
+            .map(|one| kind(one, depth))
+            .collect::<Vec<_>>()
+            .join(" | "),
         Schema::Named(name, _) => (*name).to_owned(),
         Schema::Of(inner) | Schema::Said(_, inner) => kind(inner, depth),
     }

@@ -154,10 +154,10 @@ mod tests {
 
     /// Removes the parameter names from a path: the router has shorter ones.
     fn plain(path: &str) -> String {
-        let steps = path
-            .split('/')
-            .map(|step| if step.starts_with('{') { "{}" } else { step });
-        steps.collect::<Vec<_>>().join("/")
+        path.split('/')
+            .map(|step| if step.starts_with('{') { "{}" } else { step })
+            .collect::<Vec<_>>()
+            .join("/")
     }
 
     /// Returns the text in the parentheses that `text` starts after.
@@ -277,8 +277,12 @@ mod tests {
         let count: usize = paths.values().map(|p| p.as_object().unwrap().len()).sum();
         assert_eq!(count, TABLE.lines().count());
         let message = &paths["/session/{sessionID}/message/{messageID}"]["get"];
-        let parameters = message["parameters"].as_array().unwrap().iter();
-        let parameters: Vec<_> = parameters.map(|one| (&one["name"], &one["in"])).collect();
+        let parameters: Vec<_> = message["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| (&one["name"], &one["in"]))
+            .collect();
         assert_eq!(
             json!(parameters),
             json!([

@@ -11,10 +11,10 @@ pub(crate) fn directory_of(request: &Request) -> Option<String> {
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
     let named = query.and_then(|Query(pairs)| {
         let of = |name: &str| {
-            let found = pairs
+            pairs
                 .iter()
-                .find(|(key, value)| key == name && !value.is_empty());
-            found.map(|(_, value)| value.clone())
+                .find(|(key, value)| key == name && !value.is_empty())
+                .map(|(_, value)| value.clone())
         };
         of("directory").or_else(|| of("location[directory]"))
     });

@@ -48,9 +48,13 @@ impl WaitingPrompts {
     /// Returns messages that wait for their turn: no other turn reads them.
     pub fn messages(&self, id: &SessionId) -> BTreeSet<MessageId> {
         let entries = lock(&self.entries);
-        let all = entries.get(id).into_iter().flatten();
-        let all = all.filter(|entry| !entry.taken);
-        all.filter_map(|entry| entry.message.clone()).collect()
+        entries
+            .get(id)
+            .into_iter()
+            .flatten()
+            .filter(|entry| !entry.taken)
+            .filter_map(|entry| entry.message.clone())
+            .collect()
     }
 
     /// Removes messages that the running turn has taken in.

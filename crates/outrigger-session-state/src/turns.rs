@@ -113,8 +113,10 @@ impl Turns {
     /// Cancels the turn of a session; returns false if none runs.
     pub fn cancel(&self, id: &SessionId) -> bool {
         let running = self.running();
-        let cancel = running.cancels.get(id);
-        cancel.is_some_and(|sender| sender.send(true).is_ok())
+        running
+            .cancels
+            .get(id)
+            .is_some_and(|sender| sender.send(true).is_ok())
     }
 
     /// Cancels all turns; returns false if none runs.
@@ -131,8 +133,11 @@ impl Turns {
         let retrying = lock(&self.retrying).clone();
         let status = |id: &SessionId| retrying.get(id).cloned().unwrap_or(SessionStatus::Busy);
         let running = self.running();
-        let all = running.cancels.keys();
-        all.map(|id| (id.clone(), status(id))).collect()
+        running
+            .cancels
+            .keys()
+            .map(|id| (id.clone(), status(id)))
+            .collect()
     }
 
     /// Records that a model request failed and waits for a retry.

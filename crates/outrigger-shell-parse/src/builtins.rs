@@ -208,8 +208,8 @@ fn prints(arguments: &[Word]) -> bool {
 }
 
 fn is_declared(word: &Word) -> bool {
-    let name = variables::assigned(&word.raw);
-    let name = name.or_else(|| variables::is_name(&word.raw).then_some(word.raw.as_str()));
+    let name = variables::assigned(&word.raw)
+        .or_else(|| variables::is_name(&word.raw).then_some(word.raw.as_str()));
     name.is_some_and(|name| variables::effect(name) != Effect::Runs) && is_literal(word)
 }
 

@@ -111,8 +111,9 @@ fn after_options(mut arguments: &[Word]) -> Option<(&str, &[Word])> {
             // The value comes from a variable.
             "--config-env" => names_program(&unknown_value(next)),
             _ => {
-                let env = option.strip_prefix("--config-env=");
-                env.is_some_and(|it| names_program(&unknown_value(it)))
+                option
+                    .strip_prefix("--config-env=")
+                    .is_some_and(|it| names_program(&unknown_value(it)))
                     || option.starts_with("--exec-path=")
             }
         };
@@ -148,8 +149,10 @@ fn names_program(setting: &str) -> bool {
 
 /// Returns the letters of `-abc`, up to one that takes the rest as its value.
 fn letters<'a>(option: &'a str, valued: &str) -> &'a str {
-    let letters = option.strip_prefix('-').filter(|it| !it.starts_with('-'));
-    let letters = letters.unwrap_or_default();
+    let letters = option
+        .strip_prefix('-')
+        .filter(|it| !it.starts_with('-'))
+        .unwrap_or_default();
     letters
         .split(|it| valued.contains(it))
         .next()

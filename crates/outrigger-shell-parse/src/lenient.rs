@@ -108,14 +108,17 @@ fn begun_anew(words: &[Word]) -> Vec<Vec<Word>> {
         "coproc" => &[0, 1],
         _ => return Vec::new(),
     };
-    let starts = starts.iter().filter_map(|start| rest.get(*start..));
-    let stripped = starts.map(|words| {
-        let is_before =
-            |it: &&Word| BEFORE.contains(&it.raw.as_str()) || assigned(&it.raw).is_some();
-        let before = words.iter().take_while(is_before).count();
-        words.get(before..).unwrap_or_default().to_vec()
-    });
-    stripped.filter(|words| !words.is_empty()).collect()
+    starts
+        .iter()
+        .filter_map(|start| rest.get(*start..))
+        .map(|words| {
+            let is_before =
+                |it: &&Word| BEFORE.contains(&it.raw.as_str()) || assigned(&it.raw).is_some();
+            let before = words.iter().take_while(is_before).count();
+            words.get(before..).unwrap_or_default().to_vec()
+        })
+        .filter(|words| !words.is_empty())
+        .collect()
 }
 
 /// Returns the line given to `eval` and `trap`, or any other whose words form one.

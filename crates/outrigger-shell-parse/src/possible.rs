@@ -41,8 +41,10 @@ fn texts(raw: &str, variable: &dyn Fn(&str) -> Vec<String>) -> Option<Vec<String
                     name => variable(name),
                 };
                 let with = |text: &String| {
-                    let joined = values.iter().map(|value| format!("{text}{value}"));
-                    joined.collect::<Vec<_>>()
+                    values
+                        .iter()
+                        .map(|value| format!("{text}{value}"))
+                        .collect::<Vec<_>>()
                 };
                 texts = texts.iter().flat_map(with).take(MAX_TEXTS + 1).collect();
             }

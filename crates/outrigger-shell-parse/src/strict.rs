@@ -273,8 +273,10 @@ impl<'a> Reader<'a> {
         let operators = [
             "&>>", "<<<", "<<-", "&>", "<<", ">>", "<&", ">&", ">|", "<>", "<", ">",
         ];
-        let operator = operators.into_iter().find(|it| self.starts(it));
-        let operator = operator.ok_or(Doubt::Redirection)?;
+        let operator = operators
+            .into_iter()
+            .find(|it| self.starts(it))
+            .ok_or(Doubt::Redirection)?;
         self.at += operator.len();
         // `>!`, `>&|`, `<(` and other extensions.
         if self.rest().starts_with(['!', '|', '&', '<', '>', '(', ')']) {
@@ -332,8 +334,7 @@ impl<'a> Reader<'a> {
         };
         loop {
             let rest = self.rest();
-            let line = rest.split_inclusive('\n').next();
-            let line = line.ok_or(Doubt::Unfinished)?;
+            let line = rest.split_inclusive('\n').next().ok_or(Doubt::Unfinished)?;
             self.at += line.len();
             let text = line.strip_suffix('\n').unwrap_or(line);
             if text == body.end {

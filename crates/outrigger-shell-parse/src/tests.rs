@@ -469,8 +469,11 @@ fn files_that_are_written() {
     ] {
         let line = read(source);
         let commands = line.commands.iter();
-        let files = commands.flat_map(|it| &it.files).filter(|it| it.written);
-        let files: Vec<&str> = files.map(|it| it.name.known().unwrap_or("?")).collect();
+        let files: Vec<&str> = commands
+            .flat_map(|it| &it.files)
+            .filter(|it| it.written)
+            .map(|it| it.name.known().unwrap_or("?"))
+            .collect();
         assert_eq!(files, want, "{source}");
     }
 }

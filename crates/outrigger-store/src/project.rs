@@ -144,15 +144,19 @@ pub(crate) fn touched(body: &str) -> Touched {
     let Ok(p) = serde_json::from_str::<Properties<'_>>(event.properties.get()) else {
         return Touched::Nothing;
     };
-    let written = p.info.or(p.part).map(RawValue::get);
-    let written = written.and_then(|json| serde_json::from_str::<IdView<'_>>(json).ok());
+    let written = p
+        .info
+        .or(p.part)
+        .map(RawValue::get)
+        .and_then(|json| serde_json::from_str::<IdView<'_>>(json).ok());
     let message = match event.kind.as_ref() {
         "message.updated" => written.map(|it| it.id),
         "message.part.updated" => written.and_then(|it| it.message),
         _ => p.message,
     };
-    let message = message.map(Cow::into_owned);
-    message.map_or(Touched::Nothing, Touched::Message)
+    message
+        .map(Cow::into_owned)
+        .map_or(Touched::Nothing, Touched::Message)
 }
 
 fn apply_event(conn: &Connection, event: &EventView<'_>) -> Result<()> {

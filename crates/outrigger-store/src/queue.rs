@@ -71,10 +71,11 @@ pub(crate) enum Done {
 impl Write {
     fn bytes(&self) -> usize {
         match self {
-            Self::Append { rows, audit, .. } => {
-                let rows = rows.iter().map(|row| row.body.len());
-                rows.chain(audit.iter().map(|entry| entry.body.len())).sum()
-            }
+            Self::Append { rows, audit, .. } => rows
+                .iter()
+                .map(|row| row.body.len())
+                .chain(audit.iter().map(|entry| entry.body.len()))
+                .sum(),
             Self::Meta { .. } => 0,
         }
     }
@@ -282,8 +283,12 @@ impl Queue {
     pub(crate) fn take_few(&self) -> Option<Batch> {
         let mut state = self.lock();
         let (most, room) = FEW;
-        let bytes = state.jobs.iter().take(most + 1).map(Job::records);
-        let bytes = bytes.sum::<Option<usize>>()?;
+        let bytes = state
+            .jobs
+            .iter()
+            .take(most + 1)
+            .map(Job::records)
+            .sum::<Option<usize>>()?;
         (state.jobs.len() <= most && bytes <= room).then(|| state.take())
     }
 

@@ -49,6 +49,8 @@ impl Format {
 }
 
 fn ending(path: &Path) -> String {
-    let ending = path.extension().map(|ending| ending.to_string_lossy());
-    ending.unwrap_or_default().to_ascii_lowercase()
+    path.extension()
+        .map(|ending| ending.to_string_lossy())
+        .unwrap_or_default()
+        .to_ascii_lowercase()
 }

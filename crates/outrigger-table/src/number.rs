@@ -34,8 +34,10 @@ impl Number {
         if digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().ok().map(Self::Whole);
         }
-        let real = text.parse().ok().filter(|real: &f64| real.is_finite());
-        real.map(Self::Real)
+        text.parse()
+            .ok()
+            .filter(|real: &f64| real.is_finite())
+            .map(Self::Real)
     }
 
     pub(crate) fn real(self) -> f64 {

@@ -102,10 +102,11 @@ impl Extent {
 
     /// Returns the number of cells between the first and the last one.
     fn cells(&self) -> u64 {
-        let around = self.around.map(|[top, bottom, left, right]| {
-            (u64::from(bottom - top) + 1) * (u64::from(right - left) + 1)
-        });
-        around.unwrap_or_default()
+        self.around
+            .map(|[top, bottom, left, right]| {
+                (u64::from(bottom - top) + 1) * (u64::from(right - left) + 1)
+            })
+            .unwrap_or_default()
     }
 }
 

@@ -111,8 +111,11 @@ fn is_serde(attribute: &TokenTree) -> bool {
     let TokenTree::Group(attribute) = attribute else {
         return false;
     };
-    let first = attribute.stream().into_iter().next();
-    first.is_some_and(|it| it.to_string() == "serde")
+    attribute
+        .stream()
+        .into_iter()
+        .next()
+        .is_some_and(|it| it.to_string() == "serde")
 }
 
 fn parsed(text: &str) -> TokenStream {

@@ -385,9 +385,11 @@ fn frames(turn: &Value, request: &Request) -> Vec<String> {
     }
     let said = |text: &Value| -> Vec<String> {
         let characters: Vec<char> = text.as_str().unwrap_or_default().chars().collect();
-        let pieces = characters.chunks(8).map(|piece| piece.iter().collect());
-        let pieces = pieces.map(|piece: String| delta(json!({ "content": piece }), None));
-        pieces.collect()
+        characters
+            .chunks(8)
+            .map(|piece| piece.iter().collect())
+            .map(|piece: String| delta(json!({ "content": piece }), None))
+            .collect()
     };
     frames.extend(said(&turn["text"]));
     let tools = turn["tools"].as_array().cloned().unwrap_or_default();

@@ -14,8 +14,8 @@ fn repository() -> &'static Path {
 /// runtime themselves.
 #[must_use]
 pub fn bun() -> Option<PathBuf> {
-    let named = std::env::var_os("OUTRIGGER_BUN").map(PathBuf::from);
-    named
+    std::env::var_os("OUTRIGGER_BUN")
+        .map(PathBuf::from)
         .or_else(|| Some(repository().join(".work/tools/node_modules/@oven/bun-linux-x64/bin/bun")))
         .filter(|path| path.is_file())
 }

@@ -220,8 +220,10 @@ fn is_open(path: &Path) -> bool {
 
 fn skipped(said: &str) -> Vec<String> {
     // After the name of the test, if it is on the same stream.
-    let lines = said.lines().filter(|line| line.contains("skipped: "));
-    lines.map(str::to_owned).collect()
+    said.lines()
+        .filter(|line| line.contains("skipped: "))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]

@@ -133,8 +133,10 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
         Arc::new(skill::Skill::new()),
         Arc::new(files::patch::ApplyPatch::new()),
     ];
-    let search = options.search.clone();
-    let search = search.map(|it| Arc::new(websearch::WebSearch::new(it)) as Arc<dyn Tool>);
+    let search = options
+        .search
+        .clone()
+        .map(|it| Arc::new(websearch::WebSearch::new(it)) as Arc<dyn Tool>);
     let lsp = options
         .lsp
         .then(|| Arc::new(lsp::Language::new()) as Arc<dyn Tool>);

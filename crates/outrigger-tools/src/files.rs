@@ -165,8 +165,10 @@ impl Located {
 
     /// Returns its folder and its name there.
     fn entry(&self) -> Result<(&Path, &OsStr), ToolError> {
-        let entry = self.real.parent().zip(self.real.file_name());
-        entry.ok_or_else(|| ToolError::failed(format!("{} is not a file", self.shown.display())))
+        self.real
+            .parent()
+            .zip(self.real.file_name())
+            .ok_or_else(|| ToolError::failed(format!("{} is not a file", self.shown.display())))
     }
 
     /// Opens it for reading. Pipes and devices are refused without opening them: opening a pipe waits for a writer.
@@ -336,8 +338,9 @@ fn temporary(folder: &Anchor, name: &OsStr) -> io::Result<(File, OsString)> {
 /// Removes a file that was decided about; a link is removed itself.
 pub(crate) fn remove(at: &Located) -> Result<(), ToolError> {
     let (folder, name) = at.entry()?;
-    let removed = Anchor::hold(folder).and_then(|it| it.remove(name));
-    removed.map_err(|error| ToolError::io("delete", &at.shown, &error))
+    Anchor::hold(folder)
+        .and_then(|it| it.remove(name))
+        .map_err(|error| ToolError::io("delete", &at.shown, &error))
 }
 
 fn fill(mut file: File, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {

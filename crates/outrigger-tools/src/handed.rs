@@ -54,8 +54,11 @@ impl HandedFile {
             metadata: json!({ "filepath": self.0.shown }),
             ..PermissionAsk::default()
         };
-        let outside = self.0.ask_outside(Kind::File).into_iter();
-        outside.chain([asked]).collect()
+        self.0
+            .ask_outside(Kind::File)
+            .into_iter()
+            .chain([asked])
+            .collect()
     }
 
     /// Reads the whole file.

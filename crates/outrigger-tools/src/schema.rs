@@ -76,8 +76,11 @@ impl Compiled {
         };
         let validator = self.get()?;
         with_stack(levels, || {
-            let errors = validator.iter_errors(value).take(MAX_ERRORS);
-            errors.map(|error| describe(&error, value)).collect()
+            validator
+                .iter_errors(value)
+                .take(MAX_ERRORS)
+                .map(|error| describe(&error, value))
+                .collect()
         })
     }
 

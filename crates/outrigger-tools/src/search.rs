@@ -188,8 +188,9 @@ pub fn names(
     let Ok(held) = Anchor::again(root) else {
         return Vec::new();
     };
-    let found = found.into_iter().map(|(_, path)| path);
     found
+        .into_iter()
+        .map(|(_, path)| path)
         .filter(|path| {
             held.has(Path::new(path)) && may_read(&root.join(path.trim_end_matches('/')))
         })
@@ -215,8 +216,10 @@ fn score(path: &str, query: &[char]) -> Option<i64> {
 /// following letters are matched greedily.
 fn fit(text: &[char], from: usize, query: &[char]) -> Option<i64> {
     let first = query.first()?;
-    let starts = (from..text.len()).filter(|at| text.get(*at) == Some(first));
-    starts.filter_map(|start| fit_at(text, start, query)).max()
+    (from..text.len())
+        .filter(|at| text.get(*at) == Some(first))
+        .filter_map(|start| fit_at(text, start, query))
+        .max()
 }
 
 fn fit_at(text: &[char], start: usize, query: &[char]) -> Option<i64> {

@@ -71,8 +71,12 @@ pub fn stores(worktree: &Path) -> Vec<PathBuf> {
     }
     // `../main/.git/worktrees/NAME` belongs to `../main/.git`. A name of another form is not a git repository.
     let is_store = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
-    let all = own.ancestors().take(3).find(|folder| is_store(folder));
-    all.map(Path::to_path_buf).into_iter().collect()
+    own.ancestors()
+        .take(3)
+        .find(|folder| is_store(folder))
+        .map(Path::to_path_buf)
+        .into_iter()
+        .collect()
 }
 
 /// Files of a repository that git always reads.

@@ -77,8 +77,10 @@ fn build(profile: &str, what: &str, folder: &Path) -> Result<Vec<String>> {
     for name in ["CARGO_INCREMENTAL", "CARGO_PROFILE_DEV_DEBUG"] {
         cargo.env_remove(name);
     }
-    let output = cargo.env("CARGO_TARGET_DIR", folder).output();
-    let output = output.or_else(|error| failed(format!("cannot start cargo: {error}")))?;
+    let output = cargo
+        .env("CARGO_TARGET_DIR", folder)
+        .output()
+        .or_else(|error| failed(format!("cannot start cargo: {error}")))?;
     let log = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return failed(format!("the build failed:\n{log}"));
@@ -100,10 +102,8 @@ fn build(profile: &str, what: &str, folder: &Path) -> Result<Vec<String>> {
 
 /// Returns the names of the packages that cargo says it compiled.
 fn compiled(log: &str) -> Vec<&str> {
-    let packages = log
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("Compiling "));
-    packages
+    log.lines()
+        .filter_map(|line| line.trim().strip_prefix("Compiling "))
         .filter_map(|package| package.split(' ').next())
         .collect()
 }

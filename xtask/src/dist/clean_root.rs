@@ -100,13 +100,12 @@ fn system() -> Result<PathBuf> {
 
 fn codename() -> Result<String> {
     let text = sh::read(Path::new("/etc/os-release"))?;
-    let found = text
-        .lines()
-        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    found.map_or_else(
-        || failed("/etc/os-release names no release"),
-        |name| Ok(name.trim_matches('"').to_owned()),
-    )
+    text.lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
+        .map_or_else(
+            || failed("/etc/os-release names no release"),
+            |name| Ok(name.trim_matches('"').to_owned()),
+        )
 }
 
 /// Runs a line in it, with its own /proc and /dev.

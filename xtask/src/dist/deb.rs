@@ -125,14 +125,17 @@ pub(super) fn glibc(binary: &Path) -> Result<String> {
 }
 
 fn newest_glibc(symbols: &str) -> Option<(u32, u32)> {
-    let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
-        let version = rest
-            .split(|it: char| it != '.' && !it.is_ascii_digit())
-            .next()?;
-        let mut numbers = version.split('.').map(str::parse);
-        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-    });
-    versions.max()
+    symbols
+        .split("GLIBC_")
+        .skip(1)
+        .filter_map(|rest| {
+            let version = rest
+                .split(|it: char| it != '.' && !it.is_ascii_digit())
+                .next()?;
+            let mut numbers = version.split('.').map(str::parse);
+            Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+        })
+        .max()
 }
 
 #[test]

@@ -162,8 +162,9 @@ fn create(folder: &Path) -> Result {
 }
 
 fn copy(from: &Path, to: &Path) -> Result {
-    let copied = fs::copy(from, to).map(drop);
-    copied.or_else(|error| failed(format!("{} to {}: {error}", from.display(), to.display())))
+    fs::copy(from, to)
+        .map(drop)
+        .or_else(|error| failed(format!("{} to {}: {error}", from.display(), to.display())))
 }
 
 fn write_file(path: &Path, text: &str) -> Result {

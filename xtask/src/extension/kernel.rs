@@ -193,8 +193,9 @@ fn optimised(optimiser: &Path, built: &Path) -> Result<PathBuf> {
 }
 
 fn sizes(file: &Path) -> Result<(u64, u64)> {
-    let plain = fs::metadata(file).map(|it| it.len());
-    let plain = plain.or_else(|error| failed(format!("{}: {error}", file.display())))?;
+    let plain = fs::metadata(file)
+        .map(|it| it.len())
+        .or_else(|error| failed(format!("{}: {error}", file.display())))?;
     let packs = "process.stdout.write(String(require('zlib').gzipSync(require('fs').readFileSync(process.argv[1]), {level: 9}).length))";
     let packed = sh::output(
         command("node")

@@ -104,8 +104,10 @@ fn written(day: &str, providers: &Map<String, Value>) -> String {
         let models = head.remove("models").unwrap_or_default();
         let head = Value::from(head).to_string();
         let head = head.trim_end_matches('}');
-        let lines = models.as_object().into_iter().flatten();
-        let lines: Vec<String> = lines
+        let lines: Vec<String> = models
+            .as_object()
+            .into_iter()
+            .flatten()
             .map(|(id, model)| format!("  {}:{model}", json!(id)))
             .collect();
         let comma = if at + 1 < providers.len() { "," } else { "" };
@@ -121,8 +123,12 @@ fn written(day: &str, providers: &Map<String, Value>) -> String {
 
 /// Returns the models of a provider that are usable for agents, by name.
 fn models(id: &str, provider: &Value) -> Map<String, Value> {
-    let all = provider.get("models").and_then(Value::as_object);
-    let all: Vec<(&String, &Value)> = all.into_iter().flatten().collect();
+    let all: Vec<(&String, &Value)> = provider
+        .get("models")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .collect();
     let is_version = |name: &str| {
         let base = |other: &&String| {
             let rest = name.strip_prefix(other.as_str()).unwrap_or_default();

@@ -62,8 +62,11 @@ fn table<T>(keys: &[Key<T>], defaults: &BTreeMap<String, Value>) -> Value {
 }
 
 fn plugin_defaults() -> BTreeMap<String, Value> {
-    let defaults = serde_json::to_value(Plugin::default()).unwrap_or_default();
-    let defaults = defaults.as_object().cloned().unwrap_or_default();
+    let defaults = serde_json::to_value(Plugin::default())
+        .unwrap_or_default()
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
     defaults.into_iter().collect()
 }
 

@@ -63,8 +63,8 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
 fn rows(text: &str) -> Vec<[&str; 4]> {
     let after = text.split_once(HEAD).map_or("", |(_, after)| after);
     let lines = after.trim_start().lines().skip(1);
-    let lines = lines.take_while(|line| line.starts_with('|'));
     lines
+        .take_while(|line| line.starts_with('|'))
         .filter_map(|line| {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
             cells.try_into().ok()
@@ -74,18 +74,20 @@ fn rows(text: &str) -> Vec<[&str; 4]> {
 
 /// Returns the grants of rows with this source.
 fn grants(rows: &[[&str; 4]], from: &str) -> BTreeSet<Grant> {
-    let rows = rows.iter().filter(|row| row[3] == from);
-    rows.flat_map(|row| {
-        let grants = quoted(row[1]).filter_map(|it| it.split(' ').next());
-        let grants: Vec<&str> = grants.collect();
-        let of_plugin = move |plugin: &str| {
-            let plugin = plugin.to_owned();
-            let named = |grant: &&str| (plugin.clone(), (*grant).to_owned());
-            grants.iter().map(named).collect::<Vec<_>>()
-        };
-        quoted(row[0]).flat_map(of_plugin).collect::<Vec<_>>()
-    })
-    .collect()
+    rows.iter()
+        .filter(|row| row[3] == from)
+        .flat_map(|row| {
+            let grants: Vec<&str> = quoted(row[1])
+                .filter_map(|it| it.split(' ').next())
+                .collect();
+            let of_plugin = move |plugin: &str| {
+                let plugin = plugin.to_owned();
+                let named = |grant: &&str| (plugin.clone(), (*grant).to_owned());
+                grants.iter().map(named).collect::<Vec<_>>()
+            };
+            quoted(row[0]).flat_map(of_plugin).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
@@ -95,11 +97,11 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 /// Returns the plugins of the matrix.
 fn plugins(repo: &Repo) -> BTreeSet<&str> {
     let matrix = repo.text(MATRIX).unwrap_or_default();
-    let names = matrix
+    matrix
         .lines()
         .skip(1)
-        .filter_map(|line| line.split(',').next());
-    names.collect()
+        .filter_map(|line| line.split(',').next())
+        .collect()
 }
 
 fn has_feature(matrix: &str, plugin: &str, grant: &str) -> bool {

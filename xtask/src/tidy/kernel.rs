@@ -11,8 +11,8 @@ use crate::{Result, failed};
 const KERNEL: &str = "outrigger-kernel";
 /// The kernel's direct dependencies.
 const DIRECT: [&str; 3] = ["outrigger-protocol", "serde", "serde_json"];
-/// Their dependencies: data structures, number formatting, and the derive macro with its parts (build time only).
-const INDIRECT: [&str; 14] = [
+/// Their dependencies: data structures, number formatting, and the macros with their parts (build time only).
+const INDIRECT: [&str; 15] = [
     "allocator-api2",
     "equivalent",
     "foldhash",
@@ -20,6 +20,7 @@ const INDIRECT: [&str; 14] = [
     "indexmap",
     "itoa",
     "memchr",
+    "outrigger-tagged",
     "proc-macro2",
     "quote",
     "serde_core",

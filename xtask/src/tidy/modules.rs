@@ -54,13 +54,14 @@ pub(super) fn siblings(repo: &Repo) -> Vec<String> {
         }
     }
     let allowed = |folder: &str| {
-        let known = OLD_FOLDERS.iter().find(|(old, _)| *old == folder);
-        known.map_or(MAX_SIBLINGS, |(_, count)| *count)
+        OLD_FOLDERS
+            .iter()
+            .find(|(old, _)| *old == folder)
+            .map_or(MAX_SIBLINGS, |(_, count)| *count)
     };
-    let large = folders
+    folders
         .into_iter()
-        .filter(|(folder, count)| *count > allowed(folder));
-    large
+        .filter(|(folder, count)| *count > allowed(folder))
         .map(|(folder, count)| {
             format!(
                 "{folder}: {count} source files, at most {} may be there: make folders",
@@ -119,8 +120,9 @@ fn graph(repo: &Repo, name: &str) -> Graph {
     for (module, text) in &modules {
         let imports = paths(text)
             .into_iter()
-            .filter_map(|path| target(&names, module, &path));
-        let imports = imports.filter(|it| it != module).collect();
+            .filter_map(|path| target(&names, module, &path))
+            .filter(|it| it != module)
+            .collect();
         graph.insert(module.clone(), imports);
     }
     graph

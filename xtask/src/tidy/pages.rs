@@ -47,10 +47,9 @@ fn paths_of_readme(repo: &Repo, name: &str) -> Vec<String> {
         let is_named = path.ends_with(".rs") || path.ends_with('/');
         path.chars().all(is_plain) && is_named && !path.starts_with("crates/") && path.len() > 1
     };
-    let missing = in_backticks(repo.text(&page).unwrap_or_default())
+    in_backticks(repo.text(&page).unwrap_or_default())
         .filter(is_path)
-        .filter(|path| !exists(path));
-    missing
+        .filter(|path| !exists(path))
         .map(|path| format!("{page} names {path}, which does not exist"))
         .collect()
 }
@@ -61,10 +60,8 @@ fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
 
 /// Pages that have too many lines.
 pub(super) fn lengths(repo: &Repo) -> Vec<String> {
-    let pages = repo
-        .iter()
-        .filter(|(path, text)| path.ends_with(".md") && !is_generated(text));
-    pages
+    repo.iter()
+        .filter(|(path, text)| path.ends_with(".md") && !is_generated(text))
         .filter_map(|(path, text)| {
             let lines = text.lines().count();
             (lines > MAX_PAGE_LINES).then(|| {

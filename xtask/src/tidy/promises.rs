@@ -104,8 +104,8 @@ const EACH_ROW: &str = "each row";
 const MAX_SHOWN: usize = 60;
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
-    let pages = repo.iter().filter(|(path, _)| is_held(path));
-    pages
+    repo.iter()
+        .filter(|(path, _)| is_held(path))
         .flat_map(|(page, text)| offences(repo, page, text))
         .collect()
 }
@@ -318,11 +318,11 @@ fn is_unit(word: &str) -> bool {
 /// The singular of a unit of [`UNITS`]; `%` and abbreviations have none of their own.
 fn singular(unit: &str) -> String {
     let stem = unit.strip_suffix("ies").map(|stem| format!("{stem}y"));
-    let stem = stem.or_else(|| {
+    stem.or_else(|| {
         let stem = unit.strip_suffix("es")?;
         stem.ends_with("ss").then(|| stem.to_owned())
-    });
-    stem.unwrap_or_else(|| match unit {
+    })
+    .unwrap_or_else(|| match unit {
         "ms" | "us" | "s" => unit.to_owned(),
         _ => unit.strip_suffix('s').unwrap_or(unit).to_owned(),
     })

@@ -192,16 +192,16 @@ pub(super) fn file_reads(repo: &Repo) -> Vec<String> {
 
 /// Returns the numbered lines before the tests module, which is last in a file.
 fn before_tests(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = code::before_tests(text).lines().enumerate();
-    lines.map(|(index, line)| (index + 1, line))
+    code::before_tests(text)
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line))
 }
 
 /// Checks that no npm lock file contains download URLs, which depend on the machine.
 pub(super) fn lock_addresses(repo: &Repo) -> Vec<String> {
-    let locks = repo
-        .iter()
-        .filter(|(path, _)| path.ends_with("package-lock.json"));
-    locks
+    repo.iter()
+        .filter(|(path, _)| path.ends_with("package-lock.json"))
         .filter(|(_, text)| text.contains("\"resolved\""))
         .map(|(path, _)| {
             format!(
@@ -250,8 +250,9 @@ pub(super) fn machine_paths(repo: &Repo) -> Vec<String> {
 /// `{root}/work/sub`).
 fn names(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
-        let before = line.get(..at).and_then(|text| text.chars().next_back());
-        before.is_none_or(|c| !(c.is_alphanumeric() || "._-/}])>*~".contains(c)))
+        line.get(..at)
+            .and_then(|text| text.chars().next_back())
+            .is_none_or(|c| !(c.is_alphanumeric() || "._-/}])>*~".contains(c)))
     })
 }
 

@@ -80,7 +80,7 @@ pub(super) fn functions(repo: &Repo) -> Vec<String> {
 
 /// Returns crates that are too large.
 pub(super) fn crates(repo: &Repo) -> Vec<String> {
-    let large = repo.crates().into_iter().filter_map(|name| {
+    repo.crates().into_iter().filter_map(|name| {
         let lines: usize = sources(repo, name)
             .map(|(_, text)| lines_of_code(text))
             .sum();
@@ -89,13 +89,13 @@ pub(super) fn crates(repo: &Repo) -> Vec<String> {
                 "{name} has {lines} lines of code, more than {MAX_CRATE_LINES}: move a part that has a name into a crate"
             )
         })
-    });
-    large.collect()
+    }).collect()
 }
 
 fn lines_of_code(text: &str) -> usize {
-    let lines = code::before_tests(text).lines().map(str::trim);
-    lines
+    code::before_tests(text)
+        .lines()
+        .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with("//"))
         .count()
 }

@@ -10,8 +10,8 @@ const WIDTH: usize = 120;
 
 /// The lines of prose that are too long, where they could be broken.
 pub(super) fn check(repo: &Repo) -> Vec<String> {
-    let pages = repo.iter().filter(|(path, text)| is_page(path, text));
-    pages
+    repo.iter()
+        .filter(|(path, text)| is_page(path, text))
         .filter(|(_, text)| formatted(text) != *text)
         .map(|(path, _)| {
             format!("{path} has lines of more than {WIDTH} columns: run `cargo xtask fmt-docs`")

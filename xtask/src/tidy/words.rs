@@ -128,9 +128,11 @@ fn is_product(path: &str) -> bool {
 fn comments(text: &str) -> String {
     let comment = |line: &str| {
         let mut starts = line.match_indices("//").map(|(at, _)| at);
-        let start = starts.find(|at| !line.get(..*at).is_some_and(|it| it.ends_with(':')));
-        let comment = start.and_then(|at| line.get(at..));
-        comment.unwrap_or_default().to_owned()
+        starts
+            .find(|at| !line.get(..*at).is_some_and(|it| it.ends_with(':')))
+            .and_then(|at| line.get(at..))
+            .unwrap_or_default()
+            .to_owned()
     };
     let lines: Vec<String> = text.lines().map(comment).collect();
     lines.join("\n")
@@ -150,8 +152,7 @@ fn capital(word: &str) -> String {
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line.get(..at).and_then(|it| it.chars().next_back());
-        let after = line.get(at + word.len()..);
-        let after = after.and_then(|it| it.chars().next());
+        let after = line.get(at + word.len()..).and_then(|it| it.chars().next());
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
     })
 }

@@ -137,8 +137,12 @@ impl ServerState {
                 let name = it["name"].as_str()?;
                 let description = it["description"].as_str().unwrap_or(name);
                 let mut shown = json!({ "name": name, "description": description });
-                let hints = it["hints"].as_array().into_iter().flatten();
-                let hints: Vec<&str> = hints.filter_map(Value::as_str).collect();
+                let hints: Vec<&str> = it["hints"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .collect();
                 if !hints.is_empty() {
                     shown["input"] = json!({ "hint": hint(&hints) });
                 }
@@ -266,18 +270,22 @@ fn hint(hints: &[&str]) -> String {
 
 /// Returns the folder of a request: absolute, as the protocol requires, and existing.
 fn folder_of(params: &Value) -> Result<PathBuf, RpcError> {
-    let named = params["cwd"].as_str();
-    let named = named.ok_or_else(|| RpcError::params("`cwd` is missing"))?;
+    let named = params["cwd"]
+        .as_str()
+        .ok_or_else(|| RpcError::params("`cwd` is missing"))?;
     let path = Path::new(named);
     if !path.is_absolute() {
         return Err(RpcError::params(format!("`cwd` is not absolute: {named}")));
     }
-    let found = path.canonicalize().ok().filter(|it| it.is_dir());
-    found.ok_or_else(|| RpcError::params(format!("`cwd` is not a folder: {named}")))
+    path.canonicalize()
+        .ok()
+        .filter(|it| it.is_dir())
+        .ok_or_else(|| RpcError::params(format!("`cwd` is not a folder: {named}")))
 }
 
 /// Returns the session that a request names.
 pub(crate) fn session_of(params: &Value) -> Result<&str, RpcError> {
-    let id = params["sessionId"].as_str();
-    id.ok_or_else(|| RpcError::params("`sessionId` is missing"))
+    params["sessionId"]
+        .as_str()
+        .ok_or_else(|| RpcError::params("`sessionId` is missing"))
 }

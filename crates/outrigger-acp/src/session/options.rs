@@ -84,8 +84,9 @@ impl Offer {
     fn read(agents: &Value, providers: &Value, config: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let modes = list(agents).into_iter();
-        let modes = modes.filter(|it| it["mode"] != "subagent" && it["hidden"] != true);
+        let modes = list(agents)
+            .into_iter()
+            .filter(|it| it["mode"] != "subagent" && it["hidden"] != true);
         let mut models = Vec::new();
         for provider in list(&providers["providers"]) {
             let id = provider["id"].as_str().unwrap_or_default();
@@ -126,8 +127,8 @@ impl Offer {
 
     /// Returns the context size of each model in tokens, by `provider/model`.
     pub(crate) fn contexts(&self) -> BTreeMap<String, u64> {
-        let models = self.models.iter();
-        models
+        self.models
+            .iter()
             .filter_map(|it| Some((it.id.clone(), it.context?)))
             .collect()
     }
@@ -143,9 +144,13 @@ impl Offer {
         let find = |id: &str| self.models.iter().find(|it| it.id == id);
         let mode = self.mode(chosen);
         let of_mode = self.modes.iter().find(|it| it.name == mode);
-        let own = chosen.model.as_ref().map(id_of);
-        let own = own.as_deref().and_then(find);
-        own.or_else(|| of_mode?.model.as_deref().and_then(find))
+        chosen
+            .model
+            .as_ref()
+            .map(id_of)
+            .as_deref()
+            .and_then(find)
+            .or_else(|| of_mode?.model.as_deref().and_then(find))
             .or_else(|| self.default_model.as_deref().and_then(find))
             .or(self.models.first())
     }
@@ -191,8 +196,10 @@ impl Offer {
     /// Returns the models in the older form.
     pub(crate) fn models(&self, chosen: &Chosen) -> Option<Value> {
         let current = &self.model(chosen)?.id;
-        let models = self.models.iter();
-        let models = models.map(|it| json!({ "modelId": it.id, "name": it.name }));
+        let models = self
+            .models
+            .iter()
+            .map(|it| json!({ "modelId": it.id, "name": it.name }));
         Some(json!({ "currentModelId": current, "availableModels": models.collect::<Vec<_>>() }))
     }
 
@@ -206,13 +213,19 @@ impl Offer {
         };
         let mut all = Vec::new();
         if let Some(model) = self.model(chosen) {
-            let models = self.models.iter();
-            let models = models.map(|it| json!({ "value": it.id, "name": it.name }));
+            let models = self
+                .models
+                .iter()
+                .map(|it| json!({ "value": it.id, "name": it.name }));
             all.push(select(MODEL, "Model", "model", &model.id, models.collect()));
             if !model.variants.is_empty() {
-                let values = model.variants.iter().map(String::as_str);
-                let values = values.filter(|it| *it != DEFAULT).chain([DEFAULT]);
-                let values = values.map(|it| json!({ "value": it, "name": it }));
+                let values = model
+                    .variants
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|it| *it != DEFAULT)
+                    .chain([DEFAULT])
+                    .map(|it| json!({ "value": it, "name": it }));
                 let current = chosen.effort.as_deref().unwrap_or(DEFAULT);
                 all.push(select(
                     EFFORT,
@@ -274,13 +287,17 @@ mod tests {
         let offer = offer();
         let mut chosen = Chosen::default();
         let values = |chosen: &Chosen| {
-            let options = offer.options(chosen);
-            let options = options.as_array().unwrap().iter();
-            let options = options.map(|it| {
-                let field = |key: &str| it[key].as_str().unwrap().to_owned();
-                format!("{}={}", field("id"), field("currentValue"))
-            });
-            options.collect::<Vec<_>>().join(" ")
+            offer
+                .options(chosen)
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| {
+                    let field = |key: &str| it[key].as_str().unwrap().to_owned();
+                    format!("{}={}", field("id"), field("currentValue"))
+                })
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         assert_eq!(values(&chosen), "model=p/small mode=build");
         for (option, value, is_taken, then) in [

@@ -26,12 +26,15 @@ fn one(server: &Value) -> Result<Handed, RpcError> {
     let text = |key: &'static str| server[key].as_str().ok_or_else(|| missing(key));
     let name = text("name")?.to_owned();
     let pairs = |key: &str| {
-        let list = server[key].as_array().into_iter().flatten();
-        let pairs = list.filter_map(|it| {
-            let value = it["value"].as_str()?;
-            Some((it["name"].as_str()?.to_owned(), json!(value)))
-        });
-        pairs.collect::<Map<String, Value>>()
+        server[key]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|it| {
+                let value = it["value"].as_str()?;
+                Some((it["name"].as_str()?.to_owned(), json!(value)))
+            })
+            .collect::<Map<String, Value>>()
     };
     let entry = match server["type"].as_str() {
         Some("http" | "sse") => {

@@ -86,8 +86,8 @@ pub(crate) fn one_line(text: &str) -> String {
 fn means_something(text: &str) -> bool {
     let letters: Vec<char> = text.chars().collect();
     let is_of_word = |at: Option<usize>| {
-        let letter = at.and_then(|at| letters.get(at));
-        letter.is_some_and(|c| c.is_alphanumeric())
+        at.and_then(|at| letters.get(at))
+            .is_some_and(|c| c.is_alphanumeric())
     };
     letters.iter().enumerate().any(|(at, c)| match c {
         '_' => !is_of_word(at.checked_sub(1)) || !is_of_word(at.checked_add(1)),
@@ -114,8 +114,9 @@ fn code(text: &str) -> String {
 
 /// Returns a path as displayed in this folder.
 pub(crate) fn shown<'a>(path: &'a str, folder: &Path) -> &'a str {
-    let inside = Path::new(path).strip_prefix(folder).ok();
-    inside
+    Path::new(path)
+        .strip_prefix(folder)
+        .ok()
         .and_then(Path::to_str)
         .filter(|it| !it.is_empty())
         .unwrap_or(path)
@@ -186,8 +187,10 @@ pub(crate) fn content(part: &Part, call: &ToolPart, folder: &Path) -> Vec<Value>
     match &call.state {
         ToolState::Pending { .. } => Vec::new(),
         ToolState::Running { metadata, .. } => {
-            let printed = metadata.as_ref().and_then(|it| it["output"].as_str());
-            let printed = printed.filter(|text| !text.is_empty());
+            let printed = metadata
+                .as_ref()
+                .and_then(|it| it["output"].as_str())
+                .filter(|text| !text.is_empty());
             let block = |text: &str| text_block(&fenced(&cut(text, true)));
             printed.map(block).into_iter().collect()
         }
@@ -227,9 +230,10 @@ fn result(call: &ToolPart, output: &str) -> String {
 
 /// Returns a subagent's answer without the note for the model.
 fn of_subagent(output: &str) -> &str {
-    let inside = output.split_once("<task_result>\n");
-    let inside = inside.and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"));
-    inside.map_or(output, |(answer, _)| answer)
+    output
+        .split_once("<task_result>\n")
+        .and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"))
+        .map_or(output, |(answer, _)| answer)
 }
 
 /// Returns the files that the call changed.
@@ -244,8 +248,11 @@ fn changes(part: &Part, folder: &Path) -> Vec<Value> {
     let mut found = Vec::new();
     for message in placed.iter().map(|it| &it.message) {
         let one = message.metadata.get("details").cloned();
-        let more = message.metadata.get("changes").cloned();
-        let more = more.and_then(|it| serde_json::from_value::<Vec<Details>>(it).ok());
+        let more = message
+            .metadata
+            .get("changes")
+            .cloned()
+            .and_then(|it| serde_json::from_value::<Vec<Details>>(it).ok());
         let one = one.and_then(|it| serde_json::from_value::<Details>(it).ok());
         for details in more.unwrap_or_default().into_iter().chain(one) {
             if let Details::Diff {

@@ -306,21 +306,23 @@ pub(crate) fn time(at: Millis) -> String {
 
 /// Creates the update of the todo list.
 pub(crate) fn plan(todos: &[Todo]) -> Value {
-    let entries = todos.iter().filter(|it| it.status != "cancelled");
-    let entries = entries.map(|todo| {
-        let of = |value: &str, known: &[&'static str], other: &'static str| {
-            known
-                .iter()
-                .find(|it| **it == value)
-                .copied()
-                .unwrap_or(other)
-        };
-        json!({
-            "content": todo.content,
-            "priority": of(&todo.priority, &["high", "medium", "low"], "medium"),
-            "status": of(&todo.status, &["pending", "in_progress", "completed"], "pending"),
-        })
-    });
+    let entries = todos
+        .iter()
+        .filter(|it| it.status != "cancelled")
+        .map(|todo| {
+            let of = |value: &str, known: &[&'static str], other: &'static str| {
+                known
+                    .iter()
+                    .find(|it| **it == value)
+                    .copied()
+                    .unwrap_or(other)
+            };
+            json!({
+                "content": todo.content,
+                "priority": of(&todo.priority, &["high", "medium", "low"], "medium"),
+                "status": of(&todo.status, &["pending", "in_progress", "completed"], "pending"),
+            })
+        });
     json!({ "sessionUpdate": "plan", "entries": entries.collect::<Vec<_>>() })
 }
 

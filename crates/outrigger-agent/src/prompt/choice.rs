@@ -55,13 +55,12 @@ impl Agent {
     pub fn last_text(&self, id: &SessionId) -> String {
         let history = self.state.history(id).unwrap_or_default();
         let mut messages = history.iter().rev().filter_map(|m| m.stored());
-        let last = messages.find(|m| matches!(m.info, MessageInfo::Assistant(_)));
-        let texts = last
+        messages
+            .find(|m| matches!(m.info, MessageInfo::Assistant(_)))
             .map(|m| m.parts.as_slice())
             .unwrap_or_default()
             .iter()
-            .rev();
-        texts
+            .rev()
             .filter_map(|part| match &part.kind {
                 PartKind::Text(text) => Some(text.text.clone()),
                 _ => None,

@@ -62,17 +62,16 @@ impl Agent {
 
     /// Replaces one part.
     async fn part(&self, part: PartInput, by: GuardedBy<'_>) -> Vec<PartInput> {
-        let text = |fields: &Object, key: &str| {
-            let found = fields.get(key).and_then(Value::as_str);
-            found.map(str::to_owned)
-        };
+        let text =
+            |fields: &Object, key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
         match &part.kind {
             PartKind::File(fields) => match text(fields, "url").as_deref().and_then(local) {
                 Some(path) => self.file(&path, by).await,
-                None => {
-                    let read = attached_text(fields).into_iter().flatten();
-                    read.chain([part.clone()]).collect()
-                }
+                None => attached_text(fields)
+                    .into_iter()
+                    .flatten()
+                    .chain([part.clone()])
+                    .collect(),
             },
             PartKind::Agent(fields) => {
                 let name = text(fields, "name").unwrap_or_default();
@@ -169,10 +168,9 @@ impl Agent {
     pub(crate) fn mentioned_agents(&self, text: &str, agent: &AgentInfo) -> Vec<PartInput> {
         let mut names = names(text);
         names.sort_unstable();
-        let known = names
+        names
             .into_iter()
-            .filter(|name| self.state.catalog.agents.contains_key(*name));
-        known
+            .filter(|name| self.state.catalog.agents.contains_key(*name))
             .flat_map(|name| {
                 let mut fields = Object::new();
                 fields.insert("name".into(), json!(name));

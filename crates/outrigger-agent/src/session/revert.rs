@@ -345,10 +345,10 @@ fn first_trees(touched: &[Touch]) -> BTreeMap<String, String> {
 
 /// Returns for each file the tree after its last change.
 fn last_trees(touched: &[Touch]) -> BTreeMap<String, String> {
-    let last = touched
+    touched
         .iter()
-        .filter_map(|touch| Some((touch.file.clone(), touch.after.clone()?)));
-    last.collect()
+        .filter_map(|touch| Some((touch.file.clone(), touch.after.clone()?)))
+        .collect()
 }
 
 async fn restore(

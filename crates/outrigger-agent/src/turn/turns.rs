@@ -264,8 +264,7 @@ impl Agent {
         let Start::Announced(prompt) = start else {
             return None;
         };
-        let joined = self.join(id, prompt);
-        let joined = joined.inspect_err(|error| {
+        let joined = self.join(id, prompt).inspect_err(|error| {
             tracing::warn!("[turn] a prompt is answered after the turn that runs: {error}");
         });
         joined.ok().flatten()?.await.ok()

@@ -447,9 +447,12 @@ async fn who_takes_no_answers_begins_no_more_calls() {
         controller
     });
     let begun = || {
-        let lines = world.executor.lines();
-        let begun = lines.iter().filter(|line| line.starts_with("audit "));
-        begun.count()
+        world
+            .executor
+            .lines()
+            .iter()
+            .filter(|line| line.starts_with("audit "))
+            .count()
     };
     let mut before = 0;
     while before == 0 || before != begun() {

@@ -115,8 +115,8 @@ impl Launch<'_> {
 pub fn find() -> Option<PathBuf> {
     let path = env::of_host(&[])
         .into_iter()
-        .find(|(name, _)| name == "PATH");
-    let path = path.map(|(_, value)| value)?;
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, value)| value)?;
     NAMES.iter().find_map(|name| {
         let mut folders = std::env::split_paths(&path);
         folders.find_map(|folder| {

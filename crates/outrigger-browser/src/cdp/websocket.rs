@@ -29,8 +29,9 @@ pub(crate) async fn over_websocket(url: &str, wire: Wire) -> Result<(), BrowserE
         return Err(failed("`browser.url` is the WebSocket address that Chromium prints, as ws://127.0.0.1:9222/devtools/browser/…".to_owned()));
     };
     let connect = async {
-        let stream = TcpStream::connect((host.as_str(), parsed.port().unwrap_or(80))).await;
-        let stream = stream.map_err(|error| error.to_string())?;
+        let stream = TcpStream::connect((host.as_str(), parsed.port().unwrap_or(80)))
+            .await
+            .map_err(|error| error.to_string())?;
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE))
             .max_frame_size(Some(MAX_MESSAGE));

@@ -215,8 +215,11 @@ impl Chromium {
 
     /// What a field holds; `None` where its page is gone.
     async fn value(&self, element: &Element) -> Option<String> {
-        let value = self.run_on(element, VALUE, &[]).await.ok()?;
-        value.as_str().map(str::to_owned)
+        self.run_on(element, VALUE, &[])
+            .await
+            .ok()?
+            .as_str()
+            .map(str::to_owned)
     }
 
     async fn select(&self, writer: &Writer<'_>, step: &Step) -> Result<Done, BrowserError> {

@@ -181,12 +181,14 @@ impl Chromium {
             let around = {
                 let state = lock(&self.state);
                 let tab = self.known(&state, tab)?;
-                let parent = tab.frames.get(&frame).and_then(|it| it.parent.clone());
-                parent.and_then(|id| {
-                    tab.frames
-                        .get(&id)
-                        .map(|it| (id, it.session.clone(), it.document.clone()))
-                })
+                tab.frames
+                    .get(&frame)
+                    .and_then(|it| it.parent.clone())
+                    .and_then(|id| {
+                        tab.frames
+                            .get(&id)
+                            .map(|it| (id, it.session.clone(), it.document.clone()))
+                    })
             };
             let Some((parent, session, document)) = around else {
                 return Ok(point);

@@ -191,11 +191,17 @@ fn of_targets(state: &mut State, method: &str, params: &Value) {
         }
         "Target.detachedFromTarget" => {
             let session = text(params, "sessionId");
-            let tab = state.sessions.remove(session);
-            let tab = tab.and_then(|name| state.tabs.get_mut(&name));
+            let tab = state
+                .sessions
+                .remove(session)
+                .and_then(|name| state.tabs.get_mut(&name));
             if let Some(tab) = tab.filter(|tab| tab.session != session) {
-                let of_it = tab.frames.iter().filter(|(_, it)| it.session == session);
-                let of_it: Vec<String> = of_it.map(|(id, _)| id.clone()).collect();
+                let of_it: Vec<String> = tab
+                    .frames
+                    .iter()
+                    .filter(|(_, it)| it.session == session)
+                    .map(|(id, _)| id.clone())
+                    .collect();
                 for frame in of_it {
                     tab.forget_frame(&frame);
                 }

@@ -83,10 +83,11 @@ impl Chromium {
         }));
         let parts = join_all(frames.iter().map(|(id, frame)| async {
             let (frame, id) = (frame.clone(), id.clone());
-            let inside = frames
+            let inside: Vec<String> = frames
                 .iter()
-                .filter(|(_, it)| it.parent.as_ref() == Some(&id));
-            let inside: Vec<String> = inside.map(|(child, _)| child.clone()).collect();
+                .filter(|(_, it)| it.parent.as_ref() == Some(&id))
+                .map(|(child, _)| child.clone())
+                .collect();
             (id.clone(), self.part(&id, &frame, inside).await)
         }));
         let (details, parts, sites) = tokio::join!(details, parts, sites);
@@ -218,8 +219,10 @@ struct Document<'a> {
 
 impl<'a> Document<'a> {
     fn text(&self, value: &Value) -> &'a str {
-        let found = index(value).and_then(|it| self.strings.get(it));
-        found.copied().unwrap_or_default()
+        index(value)
+            .and_then(|it| self.strings.get(it))
+            .copied()
+            .unwrap_or_default()
     }
 
     fn id(&self, place: usize) -> Option<i64> {
@@ -273,8 +276,10 @@ impl Details {
     /// What attributes say of fields, and of shapes without a name.
     fn describe(&mut self, node: i64, name: &str, attributes: &[(&str, &str)]) {
         let get = |key: &str| {
-            let found = attributes.iter().find(|(name, _)| *name == key);
-            found.map_or("", |(_, value)| *value)
+            attributes
+                .iter()
+                .find(|(name, _)| *name == key)
+                .map_or("", |(_, value)| *value)
         };
         match name {
             "INPUT" | "TEXTAREA" | "SELECT" => {
@@ -289,8 +294,10 @@ impl Details {
                 }
             }
             "circle" | "rect" | "polygon" | "ellipse" | "path" | "line" | "text" => {
-                let shown = SHAPE.into_iter().map(|key| (key, get(key)));
-                let shown = shown.filter(|(_, it)| !it.is_empty() && it.len() < 60);
+                let shown = SHAPE
+                    .into_iter()
+                    .map(|key| (key, get(key)))
+                    .filter(|(_, it)| !it.is_empty() && it.len() < 60);
                 let words: String = shown
                     .map(|(key, it)| format!(" {key}={}", rounded(it)))
                     .collect();
@@ -334,9 +341,12 @@ fn called(id: &str, classes: &str) -> String {
     if !id.is_empty() && id.len() <= MAX_CLASS {
         return format!("#{id}");
     }
-    let classes = classes.split_ascii_whitespace().take(MAX_CLASSES);
-    let classes = classes.filter(|it| it.len() <= MAX_CLASS);
-    classes.map(|it| format!(".{it}")).collect()
+    classes
+        .split_ascii_whitespace()
+        .take(MAX_CLASSES)
+        .filter(|it| it.len() <= MAX_CLASS)
+        .map(|it| format!(".{it}"))
+        .collect()
 }
 
 /// A page that is put together of its frames.

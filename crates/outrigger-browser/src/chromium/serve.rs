@@ -202,8 +202,12 @@ impl Provider for Chromium {
         let targets: Vec<String> = {
             let mut state = lock(&self.state);
             state.leases.end_turn(session);
-            let of_session = state.tabs.values().filter(|it| it.info.session == session);
-            of_session.map(|it| it.target.clone()).collect()
+            state
+                .tabs
+                .values()
+                .filter(|it| it.info.session == session)
+                .map(|it| it.target.clone())
+                .collect()
         };
         for target in targets {
             self.connection

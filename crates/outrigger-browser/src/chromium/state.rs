@@ -206,8 +206,11 @@ impl Tab {
     }
 
     pub(super) fn has_downloaded(&mut self, id: &str) -> bool {
-        let found = self.downloads.iter_mut().find(|it| it.id == id);
-        found.map(|it| it.is_complete = true).is_some()
+        self.downloads
+            .iter_mut()
+            .find(|it| it.id == id)
+            .map(|it| it.is_complete = true)
+            .is_some()
     }
 
     /// We are about to send a click or a key.
@@ -231,11 +234,12 @@ impl Tab {
     pub(super) fn forget_frame(&mut self, frame: &str) {
         self.frames.remove(frame);
         self.loading.remove(frame);
-        let inside = self
+        let inside: Vec<String> = self
             .frames
             .iter()
-            .filter(|(_, it)| it.parent.as_deref() == Some(frame));
-        let inside: Vec<String> = inside.map(|(id, _)| id.clone()).collect();
+            .filter(|(_, it)| it.parent.as_deref() == Some(frame))
+            .map(|(id, _)| id.clone())
+            .collect();
         for id in inside {
             self.forget_frame(&id);
         }

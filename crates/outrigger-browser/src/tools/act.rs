@@ -83,8 +83,9 @@ pub(super) async fn open(
         ctx,
     )
     .await?;
-    let budget = input["budget"].as_u64();
-    let budget = budget.and_then(|it| usize::try_from(it).ok());
+    let budget = input["budget"]
+        .as_u64()
+        .and_then(|it| usize::try_from(it).ok());
     let said = arrived(&*provider, &tab, &seen.snapshot, budget.unwrap_or(BUDGET)) + &added;
     let url = seen.snapshot.url.clone();
     browser.shows(&tab, seen.snapshot);
@@ -185,8 +186,10 @@ pub(super) async fn run(
         _ => {}
     }
     let provider = browser.current()?;
-    let planned = browser.plan(&*provider, &action, session).await;
-    let mut planned = planned.map_err(|error| error.withheld(&denies(ctx)))?;
+    let mut planned = browser
+        .plan(&*provider, &action, session)
+        .await
+        .map_err(|error| error.withheld(&denies(ctx)))?;
     if action.action == Kind::Upload {
         planned.step.file = Some(staged(browser, &action, ctx)?);
     }

@@ -124,11 +124,12 @@ pub(super) fn others(browser: &Browser, ctx: &ToolContext) -> String {
     let Ok(provider) = browser.current() else {
         return String::new();
     };
-    let tabs = provider
+    let tabs: Vec<String> = provider
         .tabs()
         .into_iter()
-        .filter(|it| it.session == ctx.call.session_id.as_str());
-    let tabs: Vec<String> = tabs.map(|it| it.tab).collect();
+        .filter(|it| it.session == ctx.call.session_id.as_str())
+        .map(|it| it.tab)
+        .collect();
     if tabs.len() < 2 {
         String::new()
     } else {
@@ -221,8 +222,10 @@ pub(super) async fn screenshot(
         frame.marked = keys.take(MAX_MARKS).collect();
     }
     nothing_denied(&*provider, &tab.tab, ctx).await?;
-    let picture = provider.picture(&tab.tab, &frame).await;
-    let picture = picture.map_err(|error| error.withheld(&denies(ctx)))?;
+    let picture = provider
+        .picture(&tab.tab, &frame)
+        .await
+        .map_err(|error| error.withheld(&denies(ctx)))?;
     // A frame may have come meanwhile.
     nothing_denied(&*provider, &tab.tab, ctx).await?;
     Ok(ToolOutput {
@@ -247,8 +250,10 @@ async fn nothing_denied(
     if let Some(open) = provider.dialog(tab) {
         return Err(BrowserError::Dialog(open).withheld(&is_denied).into());
     }
-    let frames = provider.frames(tab, None).await;
-    let frames = frames.map_err(|error| error.withheld(&is_denied))?;
+    let frames = provider
+        .frames(tab, None)
+        .await
+        .map_err(|error| error.withheld(&is_denied))?;
     match frames.iter().find(|it| is_denied(&it.address())) {
         None => Ok(()),
         Some(frame) => Err(ToolError::Denied(format!(
@@ -293,8 +298,11 @@ pub(super) async fn network(
 ) -> Result<ToolOutput, ToolError> {
     let (provider, tab) = (browser.current()?, tab(browser, input, ctx)?);
     if let Some(number) = input["number"].as_u64() {
-        let asked = provider.recorded(&tab.tab, Mark::default()).requests;
-        let asked = asked.into_iter().find(|it| it.number == number);
+        let asked = provider
+            .recorded(&tab.tab, Mark::default())
+            .requests
+            .into_iter()
+            .find(|it| it.number == number);
         if let Some(url) = asked.map(|it| it.request.url).filter(|it| denies(ctx)(it)) {
             return Err(ToolError::Denied(format!("A rule denies {url}")));
         }
@@ -314,8 +322,10 @@ pub(super) async fn network(
         .saturating_sub(whole(input, "limit").unwrap_or(LINES));
     let mut said = String::new();
     for it in lines.iter().skip(left_out) {
-        let status = it.request.status.map(|it| it.to_string());
-        let status = status
+        let status = it
+            .request
+            .status
+            .map(|it| it.to_string())
             .or(it.failure.clone())
             .unwrap_or_else(|| "…".to_owned());
         let mut url = it.request.url.clone();

@@ -130,8 +130,8 @@ async fn frames_of_other_sites_shadow_roots_and_pop_ups_are_part_of_it() {
         ("/inner", inner.to_owned()),
         ("/popup", "<title>Popup</title>popped up".to_owned()),
     ])
-    .await;
-    let other = other.replace("127.0.0.1", "localhost");
+    .await
+    .replace("127.0.0.1", "localhost");
     let page = format!(
         r#"<div id=open></div><div id=closed></div><p>above</p><iframe src="{other}/inner" style="margin-left:70px"></iframe>
         <iframe srcdoc="<button onclick='this.textContent=`same done`'>Same</button>"></iframe>

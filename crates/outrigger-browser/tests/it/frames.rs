@@ -200,8 +200,8 @@ async fn what_a_frame_of_a_denied_address_shows_is_not_read() {
     let number = network
         .lines()
         .find(|it| it.contains("/frame"))
-        .and_then(|it| it.split(' ').next()?.parse::<u64>().ok());
-    let number = number.unwrap_or_else(|| panic!("{network}"));
+        .and_then(|it| it.split(' ').next()?.parse::<u64>().ok())
+        .unwrap_or_else(|| panic!("{network}"));
     *it.host.denied.lock().unwrap() = Some(("browser", "localhost".into()));
     let shown = it.call("snapshot", json!({ "full": true })).await.output;
     assert!(

@@ -100,10 +100,11 @@ fn processes(folder: &Path) -> Vec<PathBuf> {
         .collect();
     let mut next = 0;
     while let Some(parent) = found.get(next).cloned() {
-        let of_it = all
+        let of_it: Vec<PathBuf> = all
             .iter()
-            .filter(|it| it.1 == parent && !found.contains(&it.0));
-        let of_it: Vec<PathBuf> = of_it.map(|it| it.0.clone()).collect();
+            .filter(|it| it.1 == parent && !found.contains(&it.0))
+            .map(|it| it.0.clone())
+            .collect();
         found.extend(of_it);
         next += 1;
     }
@@ -203,10 +204,10 @@ async fn nothing_of_a_page_goes_round_the_proxy() {
     // What only the proxy saw is in the audit.
     let subject = format!("127.0.0.1:{tcp}");
     let audit = it.audit.lock().unwrap().clone();
-    let refused = audit.iter().find(|it| {
-        it.kind == AuditKind::Network && it.subject.as_deref() == Some(subject.as_str())
-    });
-    let refused = refused.unwrap_or_else(|| panic!("{audit:?}"));
+    let refused = audit
+        .iter()
+        .find(|it| it.kind == AuditKind::Network && it.subject.as_deref() == Some(subject.as_str()))
+        .unwrap_or_else(|| panic!("{audit:?}"));
     assert_eq!(
         (
             refused.decision.as_str(),
@@ -219,8 +220,10 @@ async fn nothing_of_a_page_goes_round_the_proxy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_a_name_leads_is_looked_at_when_it_is_connected_to() {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    let name = name.trim().to_ascii_lowercase();
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .unwrap()
+        .trim()
+        .to_ascii_lowercase();
     if !outrigger_net::leads_to_local(&name).await {
         return outrigger_test_support::skip::skip("this machine's name does not lead to it");
     }

@@ -141,8 +141,11 @@ async fn every_case_that_both_providers_share() {
             .map(|(path, html)| (path.clone(), back(html)))
             .collect();
         let other = served(&other, "").await.replace("127.0.0.1", "localhost");
-        let pages = case.pages.iter().chain(&case.more);
-        let pages = pages.map(|(path, html)| (path.clone(), back(html)));
+        let pages = case
+            .pages
+            .iter()
+            .chain(&case.more)
+            .map(|(path, html)| (path.clone(), back(html)));
         let at = served(&pages.collect(), &other).await;
         let Some(room) = Room::new(&at, &[]) else {
             return;

@@ -69,8 +69,13 @@ async fn answer(mut stream: TcpStream, pages: Arc<Vec<(&'static str, String)>>) 
     let mut buffer = vec![0; 16 * 1024];
     let count = stream.read(&mut buffer).await.unwrap_or_default();
     let head = String::from_utf8_lossy(&buffer[..count]).into_owned();
-    let path = head.split(' ').nth(1).unwrap_or("/");
-    let path = path.split('?').next().unwrap_or("/");
+    let path = head
+        .split(' ')
+        .nth(1)
+        .unwrap_or("/")
+        .split('?')
+        .next()
+        .unwrap_or("/");
     let page = pages.iter().find(|(it, _)| *it == path);
     let kind = match path {
         it if it.starts_with("/file-") => {
@@ -80,8 +85,9 @@ async fn answer(mut stream: TcpStream, pages: Arc<Vec<(&'static str, String)>>) 
         _ => "text/html; charset=utf-8",
     };
     let (status, body) = page.map_or(("404 Not Found", ""), |(_, page)| ("200 OK", page));
-    let elsewhere = body.strip_prefix("redirect ");
-    let elsewhere = elsewhere.map(|to| format!("302 Found\r\nLocation: {to}"));
+    let elsewhere = body
+        .strip_prefix("redirect ")
+        .map(|to| format!("302 Found\r\nLocation: {to}"));
     let status = elsewhere.as_deref().unwrap_or(status);
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -207,11 +213,10 @@ impl Opened {
 }
 
 pub(crate) fn find<'a>(look: &'a Look, role: &str, name: &str) -> &'a Node {
-    let found = look
-        .nodes
+    look.nodes
         .iter()
-        .find(|it| it.role == role && it.name.contains(name));
-    found.unwrap_or_else(|| panic!("no {role} {name:?} in {:#?}", look.nodes))
+        .find(|it| it.role == role && it.name.contains(name))
+        .unwrap_or_else(|| panic!("no {role} {name:?} in {:#?}", look.nodes))
 }
 
 /// Does something to an element, with a lease of the session `s`.

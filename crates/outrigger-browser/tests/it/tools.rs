@@ -264,8 +264,11 @@ impl Room {
 
 /// By what name the first line with this text is referred to.
 pub(crate) fn reference(output: &ToolOutput, part: &str) -> String {
-    let line = output.output.lines().find(|it| it.contains(part));
-    let line = line.unwrap_or_else(|| panic!("no {part} in {}", output.output));
+    let line = output
+        .output
+        .lines()
+        .find(|it| it.contains(part))
+        .unwrap_or_else(|| panic!("no {part} in {}", output.output));
     line.split_whitespace()
         .find(|it| it.starts_with('e') && it[1..].parse::<u32>().is_ok())
         .unwrap()

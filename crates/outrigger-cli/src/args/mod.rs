@@ -230,9 +230,10 @@ mod tests {
         let help = command.render_long_help().to_string();
         let words = help.split(|c: char| !c.is_alphanumeric() && c != ':');
         let is_type = |word: &&str| {
-            let camel = word.as_bytes().windows(2);
-            let mut camel =
-                camel.filter(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
+            let mut camel = word
+                .as_bytes()
+                .windows(2)
+                .filter(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
             (word.contains("::") || camel.next().is_some())
                 && !NAMES.iter().any(|name| word.starts_with(name))
         };
@@ -308,8 +309,9 @@ mod tests {
 
     /// Returns the parts of a command and its subcommands that `page` does not name.
     fn unnamed(command: &clap::Command, page: &str) -> Vec<String> {
-        let options = command.get_arguments().filter(|it| !it.is_hide_set());
-        let options = options
+        let options = command
+            .get_arguments()
+            .filter(|it| !it.is_hide_set())
             .filter_map(|it| it.get_long())
             .map(|it| format!("--{it}"));
         let mut missing: Vec<String> = options
@@ -339,11 +341,12 @@ mod tests {
     fn calls(page: &str) -> Vec<&str> {
         let quoted = page.split('`').skip(1).step_by(2);
         let indented = page.lines().filter_map(|line| line.strip_prefix("    "));
-        let all = quoted
+        quoted
             .chain(indented)
-            .filter(|it| it.starts_with("outrigger "));
-        let whole = all.filter_map(|it| it.split("  ").next()?.split(" -- ").next());
-        whole.filter(|it| !it.contains('\n')).collect()
+            .filter(|it| it.starts_with("outrigger "))
+            .filter_map(|it| it.split("  ").next()?.split(" -- ").next())
+            .filter(|it| !it.contains('\n'))
+            .collect()
     }
 
     /// Returns the first word of a call that is not a command or option.

@@ -28,8 +28,10 @@ pub(crate) async fn bridge(
             Some("name pages with --origin, or let programs connect with --no-origin".into()),
         ));
     }
-    let rules = args.command.iter().map(|rule| CommandRule::read(rule));
-    let rules = rules
+    let rules = args
+        .command
+        .iter()
+        .map(|rule| CommandRule::read(rule))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|why| Failure::usage(format!("--command: {why}"), None))?;
     let env = crate::boot::environment();

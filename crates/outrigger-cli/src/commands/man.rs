@@ -44,8 +44,9 @@ fn write_all(command: &clap::Command, folder: &Path) -> Result<(), Failure> {
     File::create(&path)
         .and_then(|mut file| page_of(command).render(&mut file))
         .map_err(|error| not_written(&path, &error))?;
-    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
-    shown
+    command
+        .get_subcommands()
+        .filter(|it| !it.is_hide_set())
         .filter(|it| it.get_name() != "help")
         .try_for_each(|it| write_all(it, folder))
 }

@@ -144,14 +144,15 @@ async fn auth(global: &Global, name: Option<String>) -> Result<u8, Failure> {
 /// Removes a login. The server may be gone from the configuration.
 fn logout(global: &Global, name: &str) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
-    let removed = outrigger_agent::mcp_tokens(&boot.folders).remove(name);
-    let removed = removed.map_err(|error| {
-        Failure::new(
-            "mcp.login",
-            format!("cannot remove the login: {error}"),
-            None,
-        )
-    })?;
+    let removed = outrigger_agent::mcp_tokens(&boot.folders)
+        .remove(name)
+        .map_err(|error| {
+            Failure::new(
+                "mcp.login",
+                format!("cannot remove the login: {error}"),
+                None,
+            )
+        })?;
     if removed {
         out(&format!("logged out of {name}\n"));
         return Ok(0);

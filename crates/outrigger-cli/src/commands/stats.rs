@@ -67,16 +67,21 @@ fn sums(usage: &[ModelUsage], key: impl Fn(&ModelUsage) -> String) -> BTreeMap<S
 }
 
 fn table(title: &str, rows: &BTreeMap<String, ModelUsage>) -> String {
-    let width = rows.keys().map(|it| it.chars().count()).max().unwrap_or(0);
-    let width = width.max(10);
+    let width = rows
+        .keys()
+        .map(|it| it.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(10);
     let heads = ["Answers", "Input", "Cached", "Output"].map(|head| format!("{head:>12}"));
     let mut text = match title {
         "" => String::new(),
         title => format!("{title:<width$}{}{:>12}\n", heads.concat(), "Cost"),
     };
     for (key, sum) in rows {
-        let counts = [sum.answers, sum.input, sum.cache_read, sum.output];
-        let counts = counts.map(|count| format!("{count:>12}")).concat();
+        let counts = [sum.answers, sum.input, sum.cache_read, sum.output]
+            .map(|count| format!("{count:>12}"))
+            .concat();
         let cost = format!("${:.4}", sum.cost);
         text.push_str(&format!("{:<width$}{counts}{cost:>12}\n", name(key)));
     }

@@ -24,14 +24,16 @@ impl Paint {
         if !self.0 {
             return text.to_owned();
         }
-        let lines = text.split('\n').map(|line| {
-            if line.is_empty() {
-                String::new()
-            } else {
-                format!("\x1b[{code}m{line}\x1b[0m")
-            }
-        });
-        lines.collect::<Vec<_>>().join("\n")
+        text.split('\n')
+            .map(|line| {
+                if line.is_empty() {
+                    String::new()
+                } else {
+                    format!("\x1b[{code}m{line}\x1b[0m")
+                }
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
     }
     pub(crate) fn dim(self, text: &str) -> String {
         self.wrap("90", text)

@@ -252,13 +252,14 @@ impl Line {
 /// columns.
 fn cut(text: &str, columns: usize) -> String {
     let mut left = columns.saturating_sub(3);
-    let fits = text.chars().take_while(|c| {
-        let width = if c.is_ascii() { 1 } else { 2 };
-        let fits = left >= width;
-        left = left.saturating_sub(width);
-        fits
-    });
-    fits.collect()
+    text.chars()
+        .take_while(|c| {
+            let width = if c.is_ascii() { 1 } else { 2 };
+            let fits = left >= width;
+            left = left.saturating_sub(width);
+            fits
+        })
+        .collect()
 }
 
 /// Returns why a plugin is skipped, what to do about it, and the effect if it is a guard.

@@ -85,9 +85,11 @@ pub(crate) fn choose(question: &str, choices: &[String]) -> Result<usize, Failur
         err(&format!("  {:>2}  {choice}\n", at + 1));
     }
     let find = |answer: &str| {
-        let number = answer.parse::<usize>().ok();
-        let by_number = number.and_then(|n| n.checked_sub(1).filter(|at| *at < choices.len()));
-        by_number.or_else(|| choices.iter().position(|c| c.eq_ignore_ascii_case(answer)))
+        answer
+            .parse::<usize>()
+            .ok()
+            .and_then(|n| n.checked_sub(1).filter(|at| *at < choices.len()))
+            .or_else(|| choices.iter().position(|c| c.eq_ignore_ascii_case(answer)))
     };
     let answer = text(question, |answer| {
         find(answer)

@@ -66,9 +66,14 @@ fn tool_name(message: &ConversationMessage) -> String {
 
 /// Returns which plugins changed the displayed result of a call.
 pub(crate) fn changed_by(message: &ConversationMessage) -> Option<String> {
-    let plugins = message.metadata.get(CHANGED_BY)?.as_array()?.iter();
-    let plugins = plugins.filter_map(Value::as_str).map(terminal::name);
-    let plugins: Vec<String> = plugins.collect();
+    let plugins: Vec<String> = message
+        .metadata
+        .get(CHANGED_BY)?
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .map(terminal::name)
+        .collect();
     Some(format!("  changed by {}", plugins.join(", ")))
 }
 
@@ -275,9 +280,10 @@ impl<'m> Tool<'m> {
 
 /// Returns the answer of a subagent, without the surrounding text for the model.
 fn answer(output: &str) -> &str {
-    let inner = output.split_once("<task_result>\n");
-    let inner = inner.and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"));
-    inner.map_or(output, |(answer, _)| answer)
+    output
+        .split_once("<task_result>\n")
+        .and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"))
+        .map_or(output, |(answer, _)| answer)
 }
 
 fn clip(text: &str) -> String {

@@ -48,8 +48,14 @@ fn edits(world: &World, plan: Value) -> Option<(String, String)> {
     let heard = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{heard}\n{errors}");
-    let session = heard.rsplit("(session ").next().unwrap();
-    let session = session.split(')').next().unwrap().to_owned();
+    let session = heard
+        .rsplit("(session ")
+        .next()
+        .unwrap()
+        .split(')')
+        .next()
+        .unwrap()
+        .to_owned();
     let heard = world.plain(&heard).replace(&session, "SESSION");
     Some((heard, session))
 }

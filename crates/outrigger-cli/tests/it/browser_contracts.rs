@@ -52,8 +52,11 @@ fn shop(turns: usize) -> (World, String) {
 
 fn hooks(world: &World, args: &[&str]) -> Vec<Value> {
     let all = ["audit", "list", "--json", "-n", "10000", "--kind", "hook"];
-    let runs = world.cli(&[&all, args].concat()).ok().lines();
-    runs.into_iter()
+    world
+        .cli(&[&all, args].concat())
+        .ok()
+        .lines()
+        .into_iter()
         .filter(|run| {
             run["hookName"]
                 .as_str()

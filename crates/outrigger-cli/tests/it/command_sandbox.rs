@@ -480,8 +480,10 @@ fn ordinary_work_goes_on() {
     // Of a cache that is none of builds, the user's programs read nothing of commands.
     assert!(!cache("jedi/j").exists() && !cache("go-build").exists());
     // The folder for temporary files is removed with the agent.
-    let left = fs::read_dir(world.root().join("tmp")).unwrap().flatten();
-    let left = left.filter(|it| it.path().join("kept").is_file());
+    let left = fs::read_dir(world.root().join("tmp"))
+        .unwrap()
+        .flatten()
+        .filter(|it| it.path().join("kept").is_file());
     assert_eq!(left.count(), 0);
 }
 

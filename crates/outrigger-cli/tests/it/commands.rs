@@ -179,8 +179,11 @@ fn doctor_says_what_is_wrong() {
     }
     // The line for the system's enforcement must not be confused with `full`, the sandbox setting that
     // restricts nothing.
-    let sandbox = well.stdout.lines().find(|line| line.contains(" sandbox "));
-    let sandbox = sandbox.unwrap_or_default();
+    let sandbox = well
+        .stdout
+        .lines()
+        .find(|line| line.contains(" sandbox "))
+        .unwrap_or_default();
     assert!(
         if sandbox.starts_with("ok ") {
             sandbox.contains(" enforced (Landlock ABI")

@@ -158,8 +158,12 @@ fn a_compaction_is_answered_by_no_wider_agent_that_a_plugin_named() {
         let model = json!({ "providerID": "mock", "modelID": "m1" });
         server.post(&format!("{path}/summarize"), &model).json(200);
         let messages = server.get(&format!("{path}/message")).json(200);
-        let asked = messages.as_array().unwrap().iter().rev();
-        let mut asked = asked.filter(|it| it["parts"][0]["type"] == "compaction");
+        let mut asked = messages
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .filter(|it| it["parts"][0]["type"] == "compaction");
         let info = &asked.next().unwrap()["info"];
         assert_eq!(info["agent"], want, "{named} {is_granted}: {info}");
     }

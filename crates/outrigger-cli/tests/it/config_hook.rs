@@ -122,8 +122,7 @@ fn rows() -> Vec<Row> {
         row("model", "c.model = 'mock/m2'", |world, _| model(world)),
         row("small_model", "c.small_model = 'mock/m2'", |world, _| {
             let requests = world.mock.all_requests();
-            let title = requests.iter().find(|request| request.is_title);
-            title.map_or_else(String::new, |request| request.body["model"].to_string())
+            requests.iter().find(|request| request.is_title).map_or_else(String::new, |request| request.body["model"].to_string())
         }),
     ]
 }

@@ -7,7 +7,7 @@ use crate::support::*;
 
 /// Returns a plugin that notes each of its hooks.
 fn noting(name: &str, more: &str) -> String {
-    let hooks = [
+    let hooks: String = [
         "chat.message",
         "experimental.chat.messages.transform",
         "experimental.chat.system.transform",
@@ -16,11 +16,10 @@ fn noting(name: &str, more: &str) -> String {
         "tool.execute.before",
         "tool.execute.after",
         "experimental.text.complete",
-    ];
-    let hooks: String = hooks
-        .iter()
-        .map(|hook| format!("    \"{hook}\": async () => {{ note(\"{hook}\"); {more} }},\n"))
-        .collect();
+    ]
+    .iter()
+    .map(|hook| format!("    \"{hook}\": async () => {{ note(\"{hook}\"); {more} }},\n"))
+    .collect();
     format!(
         "import fs from \"node:fs\"\nexport const P = async ({{ directory }}) => {{\n  \
          const note = (hook) => fs.appendFileSync(directory + \"/{name}.txt\", hook + \"\\n\")\n  return {{\n{hooks}  }}\n}}"

@@ -337,10 +337,11 @@ fn a_plugins_tool_describes_itself_and_a_subagent_is_linked() {
         .json(200);
     let entries = Client::new(true).stored(&server, &session);
     let of = |tool: &str| {
-        let entry = entries
+        entries
             .iter()
-            .find(|it| it["message"]["metadata"]["tool_name"] == tool);
-        entry.unwrap()["message"].clone()
+            .find(|it| it["message"]["metadata"]["tool_name"] == tool)
+            .unwrap()["message"]
+            .clone()
     };
     let deploy = of("deploy");
     assert_eq!(deploy["content"], "Deployed a");

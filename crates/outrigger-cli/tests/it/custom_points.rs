@@ -206,9 +206,12 @@ fn a_slow_handler_is_recorded_at_the_step_that_reached_it() {
     world.run(&["--title", "x", "hi"]).ok();
     let steps = |hook: &str| -> Vec<String> {
         let listed = world.cli(&["audit", "list", "--hook", hook, "--json"]);
-        let records = listed.ok().lines();
-        let steps = records.iter().map(|it| it["stepId"].to_string());
-        steps.collect()
+        listed
+            .ok()
+            .lines()
+            .iter()
+            .map(|it| it["stepId"].to_string())
+            .collect()
     };
     assert_eq!(steps("late/check.made"), ["\"1\""]);
     assert_eq!(steps("llm.after_response"), ["\"1\"", "\"2\"", "\"3\""]);
@@ -257,15 +260,19 @@ fn events_that_lead_to_themselves_end() {
                }
              }",
         );
-        let places = plugins.iter().map(|it| format!("./tools/{}", it.0));
-        let places: Vec<String> = places.collect();
+        let places: Vec<String> = plugins
+            .iter()
+            .map(|it| format!("./tools/{}", it.0))
+            .collect();
         world.config(json!({ "plugin": places, "permission": "allow" }));
         world.run(&["hi"]).ok();
         let mut seen = world.lines("rounds");
         assert_eq!(seen.pop().as_deref(), Some("refused a"), "{seen:?}");
         assert_eq!(seen, round.repeat(4));
-        let refused = world.cli(&["audit", "list", "--policy", "refused", "--json"]);
-        let refused = refused.ok().lines();
+        let refused = world
+            .cli(&["audit", "list", "--policy", "refused", "--json"])
+            .ok()
+            .lines();
         assert_eq!(refused.len(), 1, "{refused:?}");
         assert_eq!(refused[0]["policyCheckResult"], "refused: cycle");
         world.verify();

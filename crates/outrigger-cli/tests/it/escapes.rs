@@ -358,8 +358,11 @@ fn what_git_is_asked_by_ourselves_stays_in_the_project() {
         world.file(".git/config", &config);
         world.file(".gitattributes", "*.txt filter=z\n");
         if of_missing {
-            let branch = world.read(".git/HEAD");
-            let branch = branch.trim().trim_start_matches("ref: ").to_owned();
+            let branch = world
+                .read(".git/HEAD")
+                .trim()
+                .trim_start_matches("ref: ")
+                .to_owned();
             world.file(&format!(".git/{branch}"), &"1".repeat(40));
         }
         world.run(&["do it"]).ok();
@@ -525,8 +528,11 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
         "ls $D/plugin-homes; echo x > $HOME/beside; echo x > $C/beside; echo x >> $D/tmux/x && echo fine".to_owned(),
     ];
     let places = "D=$HOME/.local/share/outrigger; C=$HOME/.config";
-    let turns = ways.iter().map(|way| bash(&format!("{places}; {way}")));
-    let turns: Vec<Value> = turns.chain([done()]).collect();
+    let turns: Vec<Value> = ways
+        .iter()
+        .map(|way| bash(&format!("{places}; {way}")))
+        .chain([done()])
+        .collect();
     what_is_not_there_is_not_made(turns.clone());
     let world = World::new(turns);
     world.config(json!({ "permission": { "external_directory": "allow" } }));

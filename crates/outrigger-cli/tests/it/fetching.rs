@@ -78,8 +78,11 @@ fn answer(mut stream: TcpStream, package: &Package, own: &str) -> std::io::Resul
     while reader.read_line(&mut line)? > 2 {
         line.clear();
     }
-    let path = first.split(' ').nth(1).unwrap_or_default();
-    let path = path.trim_start_matches('/');
+    let path = first
+        .split(' ')
+        .nth(1)
+        .unwrap_or_default()
+        .trim_start_matches('/');
     let head = |status: &str, kind: &str, length: usize| {
         format!(
             "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"

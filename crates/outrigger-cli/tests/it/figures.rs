@@ -125,8 +125,11 @@ fn what_hooks_changed_is_kept_with_its_values_and_without_secrets() {
     let text = &records.stdout;
     assert!(!text.contains("sk-abcdefgh"), "{text}");
     let stored = records.json();
-    let of_turn = stored.as_array().unwrap().iter();
-    let of_turn = of_turn.filter(|it| it["turn"] == trace["turn"]["id"]);
+    let of_turn = stored
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["turn"] == trace["turn"]["id"]);
     let stored: Vec<Value> = of_turn
         .filter_map(|it| Some(it["values"].get("places")?.clone()))
         .collect();
@@ -173,10 +176,11 @@ fn figures_removed(text: &str) -> String {
         }
     }
     // A busy machine takes seconds instead of milliseconds.
-    let lines = out
+    let lines: Vec<String> = out
         .lines()
-        .filter(|line| !line.contains("each start waits"));
-    let lines: Vec<String> = lines.map(|line| line.replace("N s ", "N ms ")).collect();
+        .filter(|line| !line.contains("each start waits"))
+        .map(|line| line.replace("N s ", "N ms "))
+        .collect();
     lines.join("\n")
 }
 
@@ -232,8 +236,8 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
     let log = world.start(command).end().ok().stderr;
     let line = log
         .lines()
-        .find(|line| line.contains("[plugin-perf] flags"));
-    let line = line.unwrap_or_default();
+        .find(|line| line.contains("[plugin-perf] flags"))
+        .unwrap_or_default();
     assert!(
         line.contains(
             "plugin_circuit_breaker=off (environment OUTRIGGER_FLAGS_PLUGIN_CIRCUIT_BREAKER)"
@@ -300,8 +304,9 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
     assert_eq!(sequence(&equal), (asked, notified));
     let perf = lines
         .iter()
-        .find(|line| line.contains("event=chat.message "));
-    let perf = perf.copied().unwrap_or_default();
+        .find(|line| line.contains("event=chat.message "))
+        .copied()
+        .unwrap_or_default();
     let bytes = |key: &str| {
         let value = perf
             .split_whitespace()
@@ -333,16 +338,18 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
         said[0].contains(line) && !said[1].contains(line),
         "{said:?}"
     );
-    let listed = world.cli(&[
-        "audit",
-        "list",
-        "--kind",
-        "life_cycle",
-        "--json",
-        "-n",
-        "1000",
-    ]);
-    let listed = listed.ok().stdout;
+    let listed = world
+        .cli(&[
+            "audit",
+            "list",
+            "--kind",
+            "life_cycle",
+            "--json",
+            "-n",
+            "1000",
+        ])
+        .ok()
+        .stdout;
     assert_eq!(
         listed.matches("flag plugin_seq_hooks").count(),
         1,
@@ -383,9 +390,12 @@ fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
     assert!(of("spins").contains("1 timeout, 1 restart"), "{said}");
     let records = world.cli(&["plugin", "trace", "--json"]).ok().json();
     let spent = |plugin: &str| {
-        let all = records.as_array().unwrap().iter();
-        let its = all.filter(|record| record["plugin"] == plugin);
-        its.filter_map(|record| record["cpu_ms"].as_f64())
+        records
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|record| record["plugin"] == plugin)
+            .filter_map(|record| record["cpu_ms"].as_f64())
             .sum::<f64>()
     };
     assert!(
@@ -416,8 +426,11 @@ fn who_holds_a_shared_process_is_seen_while_it_does() {
     server.post(&format!("/session/{id}/prompt_async"), &prompt);
     let top = ["plugin", "top", &server.url(), "--once"];
     let row = |screen: &str, name: &str| {
-        let row = screen.lines().find(|line| line.starts_with(name));
-        row.unwrap_or_default().to_owned()
+        screen
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap_or_default()
+            .to_owned()
     };
     let mut screen = String::new();
     let seen = wait_until(WAIT_TIMEOUT, || {

@@ -20,8 +20,11 @@ fn users() -> World {
 /// Returns the questions of any kind that waited for an answer.
 fn questions(person: &Person) -> Vec<String> {
     let screen = person.screen();
-    let lines = screen.lines().filter(|line| line.starts_with("? "));
-    lines.map(str::to_owned).collect()
+    screen
+        .lines()
+        .filter(|line| line.starts_with("? "))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn plugin(mark: &str) -> String {

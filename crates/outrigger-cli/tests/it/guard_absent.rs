@@ -399,11 +399,12 @@ fn what_the_policy_requires_is_refused_without_it() {
         )
         .unwrap();
         let arguments = [arguments, &["hi"]].concat();
-        let run = world.run_with(
-            &[("OUTRIGGER_POLICY", policy.to_str().unwrap())],
-            &arguments,
-        );
-        let run = run.ok();
+        let run = world
+            .run_with(
+                &[("OUTRIGGER_POLICY", policy.to_str().unwrap())],
+                &arguments,
+            )
+            .ok();
         let result = world.mock.last().texts("tool").concat();
         assert!(result.contains(says), "{says}: {result}\n{}", run.stderr);
         assert!(!world.path("ran.txt").exists(), "{says}: {result}");

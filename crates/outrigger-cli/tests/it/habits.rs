@@ -71,8 +71,11 @@ fn a_session_is_named_by_the_start_of_its_id() {
     let list = world.cli(&["session", "list", "--json"]).ok().json();
     let id = list[1]["id"].as_str().unwrap().to_owned();
     // Session IDs begin with their time, so those of one test differ late.
-    let common = id.bytes().zip(list[0]["id"].as_str().unwrap().bytes());
-    let common = common.take_while(|(a, b)| a == b).count();
+    let common = id
+        .bytes()
+        .zip(list[0]["id"].as_str().unwrap().bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     let prefix = &id[..=common];
     let shown = world.cli(&["session", "show", prefix]).ok().stdout;
     assert!(shown.contains("first"), "{shown}");
@@ -160,11 +163,13 @@ fn money_is_summed_over_days_and_models() {
     drop(store);
     let shown = |args: &[&str]| {
         let text = world.cli(&[&["stats"], args].concat()).ok().stdout;
-        let lines = text.lines().filter_map(|line| {
-            let (first, cost) = (line.split_whitespace().next()?, line.rsplit_once('$')?.1);
-            Some(format!("{first} {cost}"))
-        });
-        let mut lines: Vec<String> = lines.collect();
+        let mut lines: Vec<String> = text
+            .lines()
+            .filter_map(|line| {
+                let (first, cost) = (line.split_whitespace().next()?, line.rsplit_once('$')?.1);
+                Some(format!("{first} {cost}"))
+            })
+            .collect();
         let days = lines.iter_mut().filter(|it| it.starts_with("20"));
         days.enumerate().for_each(|(n, line)| {
             *line = format!("day {n} {}", line.split_once(' ').unwrap().1);
@@ -184,12 +189,12 @@ fn money_is_summed_over_days_and_models() {
     let today = ["day 0 0.1250", "mock/m1 0.1250", "total 0.1250"];
     assert_eq!(shown(&["--days", "1"]), today);
     let rows = world.cli(&["stats", "--json"]).ok().json();
-    let costs = rows
+    let costs: Vec<Value> = rows
         .as_array()
         .unwrap()
         .iter()
-        .map(|row| row["cost"].clone());
-    let costs: Vec<Value> = costs.collect();
+        .map(|row| row["cost"].clone())
+        .collect();
     assert_eq!(costs, [json!(1.25), json!(0.5), json!(0.125)], "{rows}");
 }
 

@@ -32,8 +32,8 @@ export const Every = async ({ directory }) => {
 }";
 
 fn seen(world: &World) -> Vec<Value> {
-    let lines = world.lines("every.jsonl");
-    lines
+    world
+        .lines("every.jsonl")
         .iter()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()

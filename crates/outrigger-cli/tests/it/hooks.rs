@@ -208,9 +208,11 @@ export const Events = async ({ directory }) => ({
 })";
 
 fn events_of(world: &World) -> Vec<Value> {
-    let lines = world.lines("events.jsonl");
-    let events = lines.iter().map(|line| serde_json::from_str(line).unwrap());
-    events.collect()
+    world
+        .lines("events.jsonl")
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// B4: an `event` hook receives a failure as the bus has it, once, and before the session is idle.

@@ -52,8 +52,12 @@ fn costs_nothing(world: &World) -> String {
 /// Returns the lines of standard error that are not about the turn itself.
 fn without_turn(stderr: &str) -> String {
     let about = |line: &&str| !line.is_empty() && !line.starts_with(['>', '$', '(']);
-    let lines = stderr.lines().map(str::trim_start).filter(about);
-    let lines: Vec<String> = lines.map(without_session).collect();
+    let lines: Vec<String> = stderr
+        .lines()
+        .map(str::trim_start)
+        .filter(about)
+        .map(without_session)
+        .collect();
     lines.join("\n")
 }
 

@@ -264,8 +264,9 @@ export const Spy = async () => ({ event: async () => {} })
     let list = world.cli(&["plugin", "list", "--json"]).ok().json();
     let pid = |id: &str| {
         let all = list.as_array().unwrap();
-        let plugin = all.iter().find(|p| p["id"] == id);
-        plugin.unwrap_or_else(|| panic!("{id}: {list}"))["pid"]
+        all.iter()
+            .find(|p| p["id"] == id)
+            .unwrap_or_else(|| panic!("{id}: {list}"))["pid"]
             .as_u64()
             .unwrap()
     };
@@ -303,8 +304,9 @@ fn a_loader_that_never_answers_is_named_and_the_rest_works() {
     let granted = format!("[deadlines]\nslow_ms = 500\n[plugins.{plugin:?}]\nmodel = true\n");
     crate::user_grants::granting(&world, &granted);
     let content = r#"{"mock":{"type":"oauth","refresh":"r","access":"a","expires":1}}"#;
-    let run = world.run_with(&[("OPENCODE_AUTH_CONTENT", content)], &["hi"]);
-    let run = run.ok();
+    let run = world
+        .run_with(&[("OPENCODE_AUTH_CONTENT", content)], &["hi"])
+        .ok();
     assert!(
         run.stderr.contains("auth.load of plugin bad failed"),
         "{}",

@@ -39,8 +39,11 @@ impl Stand {
     fn heads(&self, path: &str) -> Vec<String> {
         let heads = self.heads.lock().unwrap();
         let at = format!("post {path} ");
-        let found = heads.iter().filter(|head| head.starts_with(&at));
-        found.cloned().collect()
+        heads
+            .iter()
+            .filter(|head| head.starts_with(&at))
+            .cloned()
+            .collect()
     }
 }
 
@@ -250,8 +253,11 @@ fn clients_log_in_with_a_browser_over_the_routes() {
         assert_eq!(begun["method"], "auto");
         let url = begun["url"].as_str().unwrap().to_owned();
         let value = |name: &str| {
-            let found = url.split(['?', '&']).find_map(|it| it.strip_prefix(name));
-            found.unwrap().replace("%3A", ":").replace("%2F", "/")
+            url.split(['?', '&'])
+                .find_map(|it| it.strip_prefix(name))
+                .unwrap()
+                .replace("%3A", ":")
+                .replace("%2F", "/")
         };
         (value("redirect_uri="), value("state="))
     };

@@ -212,8 +212,10 @@ impl Client {
     fn calls(&self) -> String {
         let done = self.world.run(&["go"]);
         let results = self.world.mock.last().texts("tool");
-        let result = results.last().cloned();
-        result.unwrap_or_else(|| format!("{}{}", done.stdout, done.stderr))
+        results
+            .last()
+            .cloned()
+            .unwrap_or_else(|| format!("{}{}", done.stdout, done.stderr))
     }
 
     /// Logs in if the user must, and again as long as the client says that it helps.
@@ -295,12 +297,13 @@ fn located(url: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let mut lines = answer.lines();
-    let location = lines.find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("location")
-            .then(|| value.trim().to_owned())
-    });
-    location.unwrap_or_default()
+    lines
+        .find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("location")
+                .then(|| value.trim().to_owned())
+        })
+        .unwrap_or_default()
 }
 
 /// Features of the suite's own test server that a coding agent lacks: tools that answer with certain bytes, resources, prompts with

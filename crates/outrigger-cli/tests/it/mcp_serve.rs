@@ -73,8 +73,9 @@ impl Other {
     #[track_caller]
     fn calls(&mut self, tool: &str, arguments: Value) -> (String, bool) {
         let answer = self.asks("tools/call", json!({"name": tool, "arguments": arguments}));
-        let text = answer["content"][0]["text"].as_str();
-        let text = text.unwrap_or_else(|| panic!("{answer}"));
+        let text = answer["content"][0]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{answer}"));
         (text.to_owned(), answer["isError"] == true)
     }
 

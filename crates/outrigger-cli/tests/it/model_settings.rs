@@ -85,9 +85,10 @@ fn a_config_hook_pays_for_no_request_of_the_users_and_names_no_other_model() {
             "provider.acme.models.a1.id",
             "agent.build.options.web_search_options",
         ] {
-            let says = done.stderr.lines();
-            let says =
-                says.filter(|it| it.contains(&format!("changed `{place}`")) && it.contains(&hint));
+            let says = done
+                .stderr
+                .lines()
+                .filter(|it| it.contains(&format!("changed `{place}`")) && it.contains(&hint));
             assert_eq!(
                 says.count(),
                 usize::from(!granted),

@@ -80,10 +80,9 @@ impl Drop for Services {
 /// Returns the requests that a service received.
 pub(crate) fn got(world: &World, name: &str) -> Vec<Value> {
     let log = fs::read_to_string(world.root().join("services.log")).unwrap_or_default();
-    let all = log
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    all.filter(|request| request["name"].as_str().unwrap().starts_with(name))
+    log.lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|request| request["name"].as_str().unwrap().starts_with(name))
         .collect()
 }
 

@@ -166,8 +166,10 @@ fn pty_keeps_a_terminal_between_turns_and_tells_when_its_program_ends() {
         results(&world).pop().unwrap()
     };
     let answer = ask("start it");
-    let pty = answer.lines().find_map(|line| line.strip_prefix("ID: "));
-    let pty = pty.unwrap_or_else(|| panic!("{answer}"));
+    let pty = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("ID: "))
+        .unwrap_or_else(|| panic!("{answer}"));
     for (said, name, args) in [
         (
             "write it",
@@ -452,8 +454,10 @@ fn supermemory_brings_the_profile_and_keeps_what_is_to_be_remembered() {
     has(&results[0], &["\"success\":true", "doc-1"]);
     has(&results[1], &["The keel is red."]);
     let kept = got(&world, "api.supermemory.ai/v3/documents");
-    let kept = kept.iter().find(|r| r["body"]["content"].is_string());
-    let kept = kept.unwrap();
+    let kept = kept
+        .iter()
+        .find(|r| r["body"]["content"].is_string())
+        .unwrap();
     assert_eq!(kept["body"]["content"], "The mast is oak.", "{kept}");
     assert_eq!(kept["headers"]["authorization"], "Bearer sm-key-1");
 }

@@ -64,8 +64,9 @@ export const Look = async ({ client, directory }) => ({
 "#;
 
 fn strings(list: &Value, key: &str) -> Vec<String> {
-    let items = list.as_array().unwrap().iter();
-    items
+    list.as_array()
+        .unwrap()
+        .iter()
         .map(|item| item[key].as_str().unwrap().to_owned())
         .collect()
 }
@@ -86,8 +87,11 @@ fn its_config_hook_brings_agents_in_its_order_commands_servers_and_skills() {
         run.stderr
     );
     // Three of its servers are out of reach, which takes one line.
-    let warnings = run.stderr.lines().filter(|it| it.contains(" WARN "));
-    let warnings: Vec<&str> = warnings.collect();
+    let warnings: Vec<&str> = run
+        .stderr
+        .lines()
+        .filter(|it| it.contains(" WARN "))
+        .collect();
     let unreached = "[mcp] cannot reach 3 servers (context7 at mcp.context7.com, grep_app at mcp.grep.app, websearch at mcp.exa.ai)";
     assert!(
         matches!(warnings.as_slice(), [one] if one.contains(unreached)),
@@ -296,9 +300,9 @@ fn its_session_tools_see_our_sessions_and_look_at_asks_another_model() {
     // The question reached that model together with the file's text.
     let requests = world.mock.all_requests();
     let mut bodies = requests.iter().map(|request| request.body.to_string());
-    let of_looker =
-        bodies.find(|body| body.contains("what is it") && !body.contains("find the zebra"));
-    let of_looker = of_looker.unwrap();
+    let of_looker = bodies
+        .find(|body| body.contains("what is it") && !body.contains("find the zebra"))
+        .unwrap();
     assert!(of_looker.contains("hi there"), "{of_looker}");
     assert!(
         bash.starts_with("tmux ") || bash.contains("not found"),

@@ -132,8 +132,10 @@ fn its_agents_commands_servers_and_tools_are_those_that_opencode_lists() {
         .unwrap()
         .iter()
         .map(|(name, entry)| {
-            let place = entry["url"].as_str().map(str::to_owned);
-            let place = place.unwrap_or_else(|| texts(&entry["command"]).join(" "));
+            let place = entry["url"]
+                .as_str()
+                .map(str::to_owned)
+                .unwrap_or_else(|| texts(&entry["command"]).join(" "));
             (name.as_str(), entry["type"].as_str().unwrap(), place)
         })
         .collect();

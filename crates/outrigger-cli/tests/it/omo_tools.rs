@@ -37,13 +37,15 @@ fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
 /// Returns the processes with a part of this folder in their environment.
 fn processes_of(folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
-    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    all.filter(|entry| {
-        fs::read(entry.path().join("environ"))
-            .is_ok_and(|env| String::from_utf8_lossy(&env).contains(&folder))
-    })
-    .map(|entry| fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default())
-    .collect()
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(Result::ok)
+        .filter(|entry| {
+            fs::read(entry.path().join("environ"))
+                .is_ok_and(|env| String::from_utf8_lossy(&env).contains(&folder))
+        })
+        .map(|entry| fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default())
+        .collect()
 }
 
 #[test]
@@ -68,8 +70,10 @@ fn interactive_bash_drives_a_real_tmux_that_the_shell_sees_and_that_ends_with_us
     };
     run(&world, &["drive it"]).ok();
     let requests = world.mock.requests();
-    let result = requests.iter().filter_map(|r| r.texts("tool").pop());
-    let result: Vec<String> = result.collect();
+    let result: Vec<String> = requests
+        .iter()
+        .filter_map(|r| r.texts("tool").pop())
+        .collect();
     let [made, sent, captured, seen, server, two, killed, list, odd] = &result[..] else {
         panic!("{result:#?}")
     };
@@ -126,8 +130,11 @@ fn a_deleted_session_takes_its_tmux_sessions_with_it() {
 /// Returns the output of a tool's last call in a session.
 fn result(server: &Server, session: &str, tool: &str) -> String {
     let messages = server.get(&format!("/session/{session}/message")).json(200);
-    let parts = messages.as_array().unwrap().iter();
-    let parts = parts.flat_map(|message| message["parts"].as_array().unwrap());
+    let parts = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| message["parts"].as_array().unwrap());
     let mut calls = parts.filter(|part| part["tool"] == tool);
     let last = calls.next_back().unwrap_or_else(|| panic!("{messages:#}"));
     let state = &last["state"];
@@ -137,8 +144,10 @@ fn result(server: &Server, session: &str, tool: &str) -> String {
 
 /// Returns what follows a label in a tool's answer.
 fn named(text: &str, label: &str) -> String {
-    let line = text.lines().find_map(|line| line.strip_prefix(label));
-    let line = line.unwrap_or_else(|| panic!("no {label:?} in {text}"));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(label))
+        .unwrap_or_else(|| panic!("no {label:?} in {text}"));
     line.trim().trim_matches('`').to_owned()
 }
 

@@ -31,8 +31,11 @@ fn tell(server: &Server, body: &Value) -> Value {
 
 /// Returns the outcome of each tool call, in order.
 fn results(messages: &Value) -> Vec<String> {
-    let parts = messages.as_array().unwrap().iter();
-    let parts = parts.flat_map(|message| message["parts"].as_array().unwrap());
+    let parts = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| message["parts"].as_array().unwrap());
     let states = parts
         .filter(|part| part["type"] == "tool")
         .map(|part| &part["state"]);
@@ -47,10 +50,12 @@ fn results(messages: &Value) -> Vec<String> {
 
 /// Returns the longest line of a template that is the same for all arguments.
 fn fixed_line(template: &str) -> &str {
-    let fixed = template
+    template
         .lines()
-        .filter(|it| !it.contains(['$', '`', '!', '@']));
-    fixed.max_by_key(|it| it.len()).unwrap_or_default().trim()
+        .filter(|it| !it.contains(['$', '`', '!', '@']))
+        .max_by_key(|it| it.len())
+        .unwrap_or_default()
+        .trim()
 }
 
 /// Its text, followed by the user's.

@@ -219,8 +219,7 @@ fn every_reason_is_reported() {
     let listed = world.cli(&["plugin", "list", "--json"]).ok().json();
     for plugin in listed.as_array().unwrap() {
         let place = plugin["spec"].as_str().unwrap();
-        let entries = snapshot["entries"].as_array().unwrap().iter();
-        let mut entries = entries.filter(|it| {
+        let mut entries = snapshot["entries"].as_array().unwrap().iter().filter(|it| {
             it["place"] == place || format!("file://{}", it["place"].as_str().unwrap()) == place
         });
         let entry = entries.next().unwrap();

@@ -165,8 +165,10 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
             assert_eq!(answer["body"]["name"], "Forbidden", "{line}: {answer}");
         }
     }
-    let said = answers[3]["body"]["data"]["message"].as_str().unwrap();
-    let said = said.replace(&world.root().display().to_string(), "ROOT");
+    let said = answers[3]["body"]["data"]["message"]
+        .as_str()
+        .unwrap()
+        .replace(&world.root().display().to_string(), "ROOT");
     insta::assert_snapshot!(said, @"ROOT/other is not in the project of this plugin (ROOT/project): a plugin's client reaches its own project only");
     assert!(!world.path("shell.txt").exists());
     // The user sees all of them.
@@ -191,8 +193,9 @@ fn a_plugin_starts_a_few_agents_and_no_more() {
     let session = server.post("/session", &json!({})).json(200);
     let path = format!("/session/{}/message", session["id"].as_str().unwrap());
     let ask = |folders: &[std::path::PathBuf]| -> Vec<Value> {
-        let lines = folders.iter();
-        let lines = lines.map(|it| format!("GET /path?directory={}", encoded(it)));
+        let lines = folders
+            .iter()
+            .map(|it| format!("GET /path?directory={}", encoded(it)));
         world.file("ask.txt", &lines.collect::<Vec<_>>().join("\n"));
         let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
         server.post(&path, &prompt).json(200);
@@ -228,8 +231,10 @@ fn a_plugin_starts_a_few_agents_and_no_more() {
     assert!(wait_until(WAIT_TIMEOUT, at_work));
     let answers = ask(&folders[6..]);
     assert_eq!(answers[0]["status"], 429, "{answers:?}");
-    let said = answers[0]["body"]["data"]["message"].as_str().unwrap();
-    let said = said.replace(&world.root().display().to_string(), "ROOT");
+    let said = answers[0]["body"]["data"]["message"]
+        .as_str()
+        .unwrap()
+        .replace(&world.root().display().to_string(), "ROOT");
     insta::assert_snapshot!(said, @"4 folders of this project have agents at work that plugins started; ROOT/project/f6 gets one when one of them is idle");
 }
 
@@ -249,8 +254,10 @@ fn no_route_tells_of_other_projects() {
     let secret = server.post(&there, &titled).json(200);
     let secret = secret["id"].as_str().unwrap();
     let doc = include_str!("../../../outrigger-server/src/doc.txt");
-    let gets = doc.lines().filter_map(|line| line.strip_prefix("GET "));
-    let gets = gets.filter_map(|line| line.split(' ').next());
+    let gets = doc
+        .lines()
+        .filter_map(|line| line.strip_prefix("GET "))
+        .filter_map(|line| line.split(' ').next());
     let asked: Vec<String> = gets
         .filter(|path| !WAITING.contains(path))
         .map(|path| {

@@ -380,9 +380,14 @@ fn who_caused_a_call_is_written_down_and_shown() {
     assert_eq!(world.read("ran.txt"), "ran\n");
     let all = ["audit", "list", "--json", "-n", "1000"];
     let found = |more: &[&str]| {
-        let found = world.cli(&[&all[..], more].concat()).ok().lines();
-        let kinds = found.iter().filter_map(|it| it["kind"].as_str());
-        kinds.map(str::to_owned).collect::<Vec<_>>()
+        world
+            .cli(&[&all[..], more].concat())
+            .ok()
+            .lines()
+            .iter()
+            .filter_map(|it| it["kind"].as_str())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let both = ["tool_intent", "tool_outcome"];
     let prompted = found(&["--cause", "prompts", "--cause", "prompted"]);
@@ -479,8 +484,7 @@ fn the_audit_names_every_plugin_of_the_process_that_sent_a_prompt() {
             let all = ["audit", "list", "--json", "-n", "1000", "--subject", "read"];
             let prompted = ["--kind", kind, "--cause", "prompted", "--cause", "plugin"];
             let found = world.cli(&[&all[..], &prompted].concat()).ok().lines();
-            let causes = found.iter().map(|it| it["provenance"][0].clone());
-            let causes: Vec<Value> = causes.collect();
+            let causes: Vec<Value> = found.iter().map(|it| it["provenance"][0].clone()).collect();
             let wanted = json!({ "by": "plugin", "topPluginId": want, "did": "prompted" });
             assert!(
                 !causes.is_empty() && causes.iter().all(|it| *it == wanted),
@@ -536,11 +540,12 @@ export const G = async ({ directory }) => {
     world.run(&["do it"]).ok();
     let by = |plugin: &str, did: &str| json!({ "by": "plugin", "topPluginId": plugin, "did": did });
     let seen = |file: &str| -> Vec<Value> {
-        let lines = world.lines(file);
-        let json = lines
+        world
+            .lines(file)
             .iter()
-            .filter_map(|it| it.split_once(' ').map(|it| it.1));
-        json.map(|it| serde_json::from_str(it).unwrap()).collect()
+            .filter_map(|it| it.split_once(' ').map(|it| it.1))
+            .map(|it| serde_json::from_str(it).unwrap())
+            .collect()
     };
     let causes = seen("seen.txt");
     let has = |causes: &Value, cause: &Value| causes.as_array().unwrap().contains(cause);

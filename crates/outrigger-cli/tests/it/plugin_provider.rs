@@ -51,10 +51,11 @@ impl Parley {
     /// Returns its requests, except those for a title.
     fn asked(&self) -> Vec<Value> {
         let asked = self.asked.lock().unwrap();
-        let turns = asked
+        asked
             .iter()
-            .filter(|it| !it["helpers"].as_array().unwrap().is_empty());
-        turns.cloned().collect()
+            .filter(|it| !it["helpers"].as_array().unwrap().is_empty())
+            .cloned()
+            .collect()
     }
 }
 

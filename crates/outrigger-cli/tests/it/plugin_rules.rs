@@ -43,8 +43,11 @@ fn world(turns: impl IntoIterator<Item = Value>) -> World {
 /// Returns everything that was sent to the model.
 fn results(world: &World) -> String {
     let requests = world.mock.requests();
-    let texts = requests.iter().flat_map(|request| request.texts("tool"));
-    texts.collect::<Vec<_>>().join("\n")
+    requests
+        .iter()
+        .flat_map(|request| request.texts("tool"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn got_through(world: &World) -> bool {
@@ -206,8 +209,8 @@ fn a_question_about_what_a_plugins_rules_would_allow_offers_the_grant() {
     let screen = person.screen();
     assert_eq!(screen.matches("[g]rant").count(), 1, "{screen}");
     assert!(results(&world).contains(SECRET), "{screen}");
-    let kept = std::fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml"));
-    let kept = kept.unwrap();
+    let kept =
+        std::fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml")).unwrap();
     assert!(
         kept.contains(&plugin.display().to_string()) && kept.contains("approve = true"),
         "{kept}"

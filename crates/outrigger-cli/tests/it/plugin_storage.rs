@@ -28,8 +28,12 @@ export const Storer = async ({{ directory, serverUrl }}) => ({{ 'chat.message': 
 }
 
 fn statuses(answers: &Value) -> Vec<u64> {
-    let answers = answers.as_array().unwrap().iter();
-    answers.map(|it| it[0].as_u64().unwrap()).collect()
+    answers
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it[0].as_u64().unwrap())
+        .collect()
 }
 
 /// Returns the records of refusals by a limit of storage.

@@ -7,8 +7,11 @@ use crate::support::*;
 /// Returns the answers that the model read.
 fn results(world: &World) -> String {
     let requests = world.mock.requests();
-    let texts = requests.iter().flat_map(|request| request.texts("tool"));
-    texts.collect::<Vec<_>>().join("\n")
+    requests
+        .iter()
+        .flat_map(|request| request.texts("tool"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A subtask that a plugin's hook adds or changes is the plugin's prompt, so it does not grant a subagent's wider

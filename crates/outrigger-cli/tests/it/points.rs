@@ -386,8 +386,9 @@ fn failures_that_nobody_waits_for_are_reported_and_recorded() {
     let rows = perf.as_array().unwrap();
     let row = |plugin: &str, hook: &str| {
         let mut rows = rows.iter();
-        let row = rows.find(|row| row["plugin"] == plugin && row["hook"] == hook);
-        let row = row.unwrap_or_else(|| panic!("{plugin} {hook}: {perf}"));
+        let row = rows
+            .find(|row| row["plugin"] == plugin && row["hook"] == hook)
+            .unwrap_or_else(|| panic!("{plugin} {hook}: {perf}"));
         (row["outcomes"].clone(), row["p50_ms"].as_f64().unwrap())
     };
     let (outcomes, ms) = row("hears", "event");

@@ -78,8 +78,10 @@ async fn every_point_fires_from_its_place() {
     running.end();
 
     let seen: BTreeSet<String> = world.lines("points.log").into_iter().collect();
-    let all = HookPoint::ALL.iter().map(|point| point.name());
-    let all = all.chain(ALIASES.iter().map(|(alias, _)| *alias));
+    let all = HookPoint::ALL
+        .iter()
+        .map(|point| point.name())
+        .chain(ALIASES.iter().map(|(alias, _)| *alias));
     let missing: Vec<&str> = all
         .filter(|name| !BROWSER_ONLY.contains(name) && !seen.contains(*name))
         .collect();

@@ -87,9 +87,13 @@ fn decided(world: &World, decision: &str) -> Vec<String> {
         "--kind",
         "permission",
     ];
-    let records = world.cli(&list).ok().lines();
-    let with = records.iter().filter(|it| it["decision"] == decision);
-    with.filter_map(|it| it["subject"].as_str().map(str::to_owned))
+    world
+        .cli(&list)
+        .ok()
+        .lines()
+        .iter()
+        .filter(|it| it["decision"] == decision)
+        .filter_map(|it| it["subject"].as_str().map(str::to_owned))
         .collect()
 }
 
@@ -308,8 +312,9 @@ export const P = async ({ serverUrl, directory }) => ({ 'chat.message': async ()
     assert!(!listed.contains("notes:"), "{listed}");
     let server = world.serve(&["--no-auth"]);
     let lists = || {
-        let all = ["/experimental/resource", "/command"].map(|path| server.get(path).json(200));
-        all.map(|it| it.to_string())
+        ["/experimental/resource", "/command"]
+            .map(|path| server.get(path).json(200))
+            .map(|it| it.to_string())
     };
     let is_listed = || lists().iter().all(|it| it.contains("notes:"));
     assert!(wait_until(WAIT_TIMEOUT, is_listed), "{:?}", lists());

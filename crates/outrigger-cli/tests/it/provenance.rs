@@ -73,8 +73,11 @@ fn question(server: &Server, id: &str, case: &str) -> Value {
 }
 
 fn caused_by_the_plugin(causes: &Value) -> bool {
-    let causes = causes.as_array().into_iter().flatten();
-    let mut causes = causes.filter(|it| it["topPluginId"] == "leaves");
+    let mut causes = causes
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|it| it["topPluginId"] == "leaves");
     causes.any(|it| it["did"] == "prompted")
 }
 

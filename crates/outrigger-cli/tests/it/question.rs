@@ -122,8 +122,10 @@ impl Person {
         let mut asked: Vec<&str> = screen.split("? [y]es").collect();
         asked.pop();
         let rows = |text: &str| {
-            let rows = text.lines().filter(|line| line.contains(" │ "));
-            rows.map(str::to_owned).collect::<Vec<_>>()
+            text.lines()
+                .filter(|line| line.contains(" │ "))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         asked.into_iter().map(rows).collect::<BTreeSet<_>>().len()
     }

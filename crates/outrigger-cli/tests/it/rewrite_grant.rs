@@ -494,8 +494,8 @@ fn a_grant_that_is_typed_at_the_question_is_kept() {
     let screen = person.screen();
     assert!(screen.contains("granted in "), "{screen}");
     assert_eq!(world.read("ran.txt"), "ran\n", "{screen}");
-    let kept = std::fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml"));
-    let kept = kept.unwrap();
+    let kept =
+        std::fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml")).unwrap();
     assert!(
         kept.contains(&plugin.display().to_string()) && kept.contains("rewrite = true"),
         "{kept}"

@@ -22,8 +22,9 @@ fn a_turn_is_gone_on_with_at_the_next_server() {
     server.running.end().exited(137);
 
     let server = world.serve(&["--no-auth"]);
-    let ran = world.run(&["--attach", &server.url(), "-c", "and then"]);
-    let ran = ran.ok();
+    let ran = world
+        .run(&["--attach", &server.url(), "-c", "and then"])
+        .ok();
     assert_eq!(ran.stdout, "All done.\nAnd that.\n", "{}", ran.stderr);
     let goes_on = "going on with the turn that was interrupted";
     assert!(ran.stderr.contains(goes_on), "{}", ran.stderr);

@@ -151,8 +151,9 @@ fn elsewhere() -> Option<tempfile::TempDir> {
     ];
     let built = Some(env!("CARGO_TARGET_TMPDIR").into());
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
-    let folders = [built, home, Some("/opt".into())].into_iter().flatten();
-    folders
+    [built, home, Some("/opt".into())]
+        .into_iter()
+        .flatten()
         .filter(|folder| {
             !temporary
                 .iter()

@@ -93,11 +93,14 @@ fn a_process_that_could_not_be_started_is_tried_again() {
     // A file is in place of its own folder.
     let homes = world.home().join(".local/share/outrigger/plugin-homes");
     let project = fs::read_dir(&homes).unwrap().next().unwrap().unwrap();
-    let own = fs::read_dir(project.path()).unwrap().flatten();
-    let mut own = own.map(|it| it.path()).filter(|it| {
-        let name = it.file_name().unwrap_or_default().to_string_lossy();
-        it.is_dir() && name.starts_with("late-")
-    });
+    let mut own = fs::read_dir(project.path())
+        .unwrap()
+        .flatten()
+        .map(|it| it.path())
+        .filter(|it| {
+            let name = it.file_name().unwrap_or_default().to_string_lossy();
+            it.is_dir() && name.starts_with("late-")
+        });
     let own = own.next().unwrap();
     fs::remove_dir_all(&own).unwrap();
     fs::write(&own, "").unwrap();

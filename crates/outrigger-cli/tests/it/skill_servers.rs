@@ -54,8 +54,11 @@ fn next() -> Value {
 }
 
 fn pids(world: &World) -> Vec<u32> {
-    let lines = world.lines("pids.txt");
-    lines.iter().map(|line| line.parse().unwrap()).collect()
+    world
+        .lines("pids.txt")
+        .iter()
+        .map(|line| line.parse().unwrap())
+        .collect()
 }
 
 /// Returns the skill tool's text about the servers.

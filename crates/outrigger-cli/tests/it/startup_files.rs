@@ -79,8 +79,7 @@ fn tools_change_nothing_that_runs_later_unasked() {
             true,
         ),
     ] {
-        let calls = FILES.map(write);
-        let calls = calls.map(|(tool, input)| call(tool, input));
+        let calls = FILES.map(write).map(|(tool, input)| call(tool, input));
         let world = world([turn(calls), done()], &rules);
         if plugin {
             let file = world.plugin("approves", approves);

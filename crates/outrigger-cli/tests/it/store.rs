@@ -250,11 +250,10 @@ fn the_second_run_is_like_the_first() {
 }
 
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(dir)
+    std::fs::read_dir(dir)
         .unwrap()
         .flatten()
-        .map(|entry| entry.path());
-    entries
+        .map(|entry| entry.path())
         .flat_map(|path| {
             if path.is_dir() {
                 [walk(&path), vec![path]].concat()

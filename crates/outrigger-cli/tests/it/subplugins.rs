@@ -203,8 +203,7 @@ fn what_a_hosted_plugin_does_takes_its_hosts_grant_and_is_known_by_both_names() 
             let world = World::new(turns);
             let rule = if did == "answered" { "ask" } else { "allow" };
             world.config(json!({ "permission": { "*": "allow", "bash": rule } }));
-            let path = hosting(&world, host, &own, inner);
-            let path = path.display().to_string();
+            let path = hosting(&world, host, &own, inner).display().to_string();
             let name = granted.replace("HOST", &path);
             if !name.is_empty() {
                 let toml = format!("[plugins.{name:?}]\n{grant} = true\n");

@@ -281,10 +281,10 @@ fn an_editor_a_kill_and_wrong_keys() {
     // While nothing happens the loop does not wake up: its thread only waits.
     let waits = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", pid.trim())).unwrap();
-        let line = status
+        status
             .lines()
-            .find(|it| it.starts_with("voluntary_ctxt_switches"));
-        line.unwrap()
+            .find(|it| it.starts_with("voluntary_ctxt_switches"))
+            .unwrap()
             .split_whitespace()
             .last()
             .unwrap()

@@ -137,8 +137,13 @@ fn a_throw_costs_the_change_of_its_handler_only() {
         );
         world.verify();
         let about = |line: &&str| line.contains("on purpose") || line.contains("undefined");
-        let lines = done.stderr.lines().filter(about).map(any_event);
-        let mut lines: Vec<String> = lines.map(|line| without_session(&line)).collect();
+        let mut lines: Vec<String> = done
+            .stderr
+            .lines()
+            .filter(about)
+            .map(any_event)
+            .map(|line| without_session(&line))
+            .collect();
         lines.sort_unstable();
         lines.dedup();
         seen += &format!("# {hook}\n{}\n", world.plain(&lines.join("\n")));
@@ -276,8 +281,10 @@ fn a_failed_turn_is_a_session_error_for_every_event_hook() {
     );
     let message = heard["error"]["data"]["message"].as_str().unwrap();
     assert!(message.contains("no such thing"), "{heard}");
-    let errored = world.cli(&["audit", "list", "--hook", "session.on_event", "--json"]);
-    let errored = errored.ok().lines();
+    let errored = world
+        .cli(&["audit", "list", "--hook", "session.on_event", "--json"])
+        .ok()
+        .lines();
     let of = |it: &&Value| it["pluginId"] == "a-throws" && it["errored"] == true;
     assert_eq!(errored.iter().filter(of).count(), 1, "{errored:?}");
     world.verify();

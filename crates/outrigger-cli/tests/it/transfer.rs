@@ -169,8 +169,10 @@ fn what_the_shell_lines_of_a_command_printed_is_left_out_where_that_is_wanted() 
             whole.contains("look at KEY_IN_A_FILE and"),
             "{form}: {whole}"
         );
-        let redacted = world.cli(&["export", "--redact", "--format", form]);
-        let redacted = redacted.ok().stdout;
+        let redacted = world
+            .cli(&["export", "--redact", "--format", form])
+            .ok()
+            .stdout;
         assert!(
             redacted.contains("look at [left out] and say something"),
             "{form}: {redacted}"

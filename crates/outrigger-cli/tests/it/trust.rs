@@ -61,8 +61,9 @@ fn a_changed_plugin_is_left_out_until_it_was_reviewed() {
 fn hashes(text: &str) -> String {
     let mut parts = text.split("sha256:");
     let first = parts.next().unwrap().to_owned();
-    let rest = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
-    rest.fold(first, |text, part| format!("{text}sha256:...{part}"))
+    parts
+        .map(|part| part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
+        .fold(first, |text, part| format!("{text}sha256:...{part}"))
 }
 
 #[test]

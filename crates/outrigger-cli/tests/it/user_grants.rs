@@ -82,12 +82,16 @@ fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
     let secrets = ["acme-key-1", "other-1"];
     assert!(!secrets.iter().any(|secret| run.stderr.contains(secret)));
     // What was granted is in the audit, and what was withheld.
-    let granted = world.cli(&["audit", "list", "--kind", "grant", "--json"]);
-    let granted = granted.ok().lines().into_iter().map(|record| {
-        let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
-        [text("pluginId"), text("decision"), text("subject")].join(" ")
-    });
-    let granted: BTreeSet<String> = granted.collect();
+    let granted: BTreeSet<String> = world
+        .cli(&["audit", "list", "--kind", "grant", "--json"])
+        .ok()
+        .lines()
+        .into_iter()
+        .map(|record| {
+            let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
+            [text("pluginId"), text("decision"), text("subject")].join(" ")
+        })
+        .collect();
     for (plugin, decision, variable) in [
         ("acme", "allow", "ACME_API_KEY"),
         ("third", "allow", "OTHER_TOKEN"),

@@ -104,9 +104,11 @@ fn entry(written: &Value, env: &BTreeMap<String, String>) -> Result<Value, Strin
     let text = |key: &str| written.get(key).and_then(Value::as_str);
     let fill = |text: &str| expand(text, env);
     let map = |key: &str| -> Result<Map<String, Value>, String> {
-        let entries = written.get(key).and_then(Value::as_object);
-        let entries = entries.into_iter().flatten();
-        entries
+        written
+            .get(key)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
             .filter_map(|(name, value)| Some((name.clone(), value.as_str()?)))
             .map(|(name, value)| Ok((name, fill(value)?.into())))
             .collect()
@@ -258,14 +260,14 @@ pub(crate) fn commands(
 pub(crate) fn running_commands(options: &LoadOptions) -> Vec<(PathBuf, String)> {
     let links = Links::of(options);
     let dirs = layers::project_dirs(options).into_iter();
-    let files = dirs.filter(|dir| *dir != options.home);
-    let files = files.flat_map(|dir| command_files(&dir));
-    let files = files.filter(|file| !links.lead_out(file));
-    let templates = files.filter_map(|file| {
-        let template = command(&file).ok()??.template;
-        template.contains("!`").then_some((file, template))
-    });
-    templates.collect()
+    dirs.filter(|dir| *dir != options.home)
+        .flat_map(|dir| command_files(&dir))
+        .filter(|file| !links.lead_out(file))
+        .filter_map(|file| {
+            let template = command(&file).ok()??.template;
+            template.contains("!`").then_some((file, template))
+        })
+        .collect()
 }
 
 fn command_files(dir: &Path) -> Vec<PathBuf> {

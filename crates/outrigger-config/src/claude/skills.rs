@@ -100,8 +100,7 @@ impl SkillSearch {
 pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
     let mut files = Vec::new();
     let skill_file = |path: &Path| path.file_name().is_some_and(|name| name == "SKILL.md");
-    let roots = search.external.iter().map(|dir| dir.join("skills"));
-    let roots = roots.chain(
+    let roots = search.external.iter().map(|dir| dir.join("skills")).chain(
         search
             .config_dirs
             .iter()

@@ -45,13 +45,18 @@ pub(crate) struct WorkspaceRoot {
 
 /// Returns the folders that [`PLUGIN_PATH`] names, and whether each is relative.
 fn named_roots(options: &LoadOptions) -> impl Iterator<Item = (PathBuf, bool)> {
-    let named = options.env.get(PLUGIN_PATH).map(String::as_str);
-    let named = named.unwrap_or_default().split(':');
-    named.filter(|it| !it.is_empty()).map(|path| {
-        let is_relative = !path.starts_with(['/', '~']);
-        let root = paths::expand(path, &options.directory, &options.home);
-        (root, is_relative)
-    })
+    options
+        .env
+        .get(PLUGIN_PATH)
+        .map(String::as_str)
+        .unwrap_or_default()
+        .split(':')
+        .filter(|it| !it.is_empty())
+        .map(|path| {
+            let is_relative = !path.starts_with(['/', '~']);
+            let root = paths::expand(path, &options.directory, &options.home);
+            (root, is_relative)
+        })
 }
 
 pub(crate) fn workspace_roots(options: &LoadOptions) -> Vec<WorkspaceRoot> {
@@ -66,10 +71,12 @@ pub(crate) fn workspace_roots(options: &LoadOptions) -> Vec<WorkspaceRoot> {
     if options.worktree.parent().is_some() && options.worktree != options.directory {
         bases.push(&options.worktree);
     }
-    let beside = bases.into_iter();
-    let beside = beside.map(|base| root(base.join(".outrigger/plugins"), base));
-    let named = named_roots(options).filter(|(_, is_relative)| *is_relative);
-    let named = named.map(|(path, _)| root(path, &options.directory));
+    let beside = bases
+        .into_iter()
+        .map(|base| root(base.join(".outrigger/plugins"), base));
+    let named = named_roots(options)
+        .filter(|(_, is_relative)| *is_relative)
+        .map(|(path, _)| root(path, &options.directory));
     beside.chain(named).collect()
 }
 
@@ -144,10 +151,12 @@ impl Loaded {
     #[must_use]
     pub fn ruled_ids(&self) -> BTreeSet<String> {
         let plugins = self.settings.plugins.iter();
-        let ruled = plugins
-            .filter(|(_, it)| it.disabled || it.enabled.is_some() || !it.fail_closed.is_empty());
-        let ids = ruled.map(|(id, _)| id);
-        ids.chain(&self.settings.discovery.allow).cloned().collect()
+        plugins
+            .filter(|(_, it)| it.disabled || it.enabled.is_some() || !it.fail_closed.is_empty())
+            .map(|(id, _)| id)
+            .chain(&self.settings.discovery.allow)
+            .cloned()
+            .collect()
     }
 
     /// Returns the folder whose plugins are a project's own: the root of the working tree, or outside version control the

@@ -63,14 +63,15 @@ impl Links {
         let name = |it: &Path| it.to_string_lossy().into_owned();
         let (below, whole) = (name(below.unwrap_or(path)), name(path));
         let mut rules = self.rules.iter().rev();
-        let last = rules.find(|rule| {
-            if rule.pattern.starts_with('/') {
-                is_about(rule, &whole)
-            } else {
-                is_about(rule, &below)
-            }
-        });
-        last.map_or(Action::Allow, |it| it.action)
+        rules
+            .find(|rule| {
+                if rule.pattern.starts_with('/') {
+                    is_about(rule, &whole)
+                } else {
+                    is_about(rule, &below)
+                }
+            })
+            .map_or(Action::Allow, |it| it.action)
     }
 
     /// Returns whether a file is the project's, and not one of the user's own settings.
@@ -102,8 +103,9 @@ impl Links {
 /// Returns whether a rule matches a file name. One that denies or asks also covers the content of a folder, and ignores case.
 fn is_about(rule: &Rule, name: &str) -> bool {
     let pattern = rule.pattern.trim_start_matches("./");
-    let patterns = [Some(pattern), pattern.strip_prefix("**/")];
-    let mut patterns = patterns.into_iter().flatten();
+    let mut patterns = [Some(pattern), pattern.strip_prefix("**/")]
+        .into_iter()
+        .flatten();
     patterns.any(|pattern| match rule.action {
         Action::Allow => matches(pattern, name),
         _ => {

@@ -30,8 +30,12 @@ pub fn project_file(directory: &Path) -> PathBuf {
 }
 
 fn chosen(folder: &Path, names: &[&str]) -> Option<PathBuf> {
-    let paths = names.iter().rev().map(|name| folder.join(name));
-    paths.into_iter().find(|path| path.exists())
+    names
+        .iter()
+        .rev()
+        .map(|name| folder.join(name))
+        .into_iter()
+        .find(|path| path.exists())
 }
 
 /// Looks whether this can be merged into a configuration.
@@ -99,8 +103,10 @@ pub fn with_item(
         return edited(text, file, &serde_json::json!({ key: [item] })).map(Some);
     }
     let root = root(text, file)?;
-    let list = root.object_value_or_set().array_value_or_create(key);
-    let list = list.ok_or_else(|| not_a_list(file, key))?;
+    let list = root
+        .object_value_or_set()
+        .array_value_or_create(key)
+        .ok_or_else(|| not_a_list(file, key))?;
     let is_there = |node: &CstNode| node.to_serde_value().as_ref() == Some(item);
     if list.elements().iter().any(is_there) {
         return Ok(None);

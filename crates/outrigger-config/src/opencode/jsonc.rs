@@ -146,8 +146,11 @@ fn convert(ast: &Ast<'_>, pointer: String, places: &mut Places<'_>) -> Option<Va
         Ast::BooleanLit(boolean) => Value::Bool(boolean.value),
         Ast::NullKeyword(_) => Value::Null,
         Ast::Array(array) => {
-            let items = array.elements.iter().enumerate();
-            let items = items.map(|(i, item)| convert(item, format!("{pointer}/{i}"), places));
+            let items = array
+                .elements
+                .iter()
+                .enumerate()
+                .map(|(i, item)| convert(item, format!("{pointer}/{i}"), places));
             Value::Array(items.collect::<Option<_>>()?)
         }
         Ast::Object(object) => {

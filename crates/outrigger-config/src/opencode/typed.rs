@@ -260,10 +260,11 @@ fn rules(tools: &Object, own: Option<Value>, home: &Path) -> Vec<Rule> {
             .and_then(Value::as_object)
             .is_some_and(|own| own.contains_key(name))
     };
-    let tools = permission::from_tools(tools)
+    let tools: Object = permission::from_tools(tools)
         .into_iter()
-        .filter(|(name, ..)| !spoken(name));
-    let tools: Object = tools.map(|(name, action, _)| (name, action)).collect();
+        .filter(|(name, ..)| !spoken(name))
+        .map(|(name, action, _)| (name, action))
+        .collect();
     let mut rules = permission::rules(&Value::Object(tools), home);
     rules.extend(own.iter().flat_map(|own| permission::rules(own, home)));
     rules

@@ -45,8 +45,10 @@ impl Changes {
     fn raise_levels(&mut self, policy: &Policy, settings: &mut Settings) {
         // The sandbox of processes enforces what is forbidden.
         let sandboxed = (!policy.forbid.is_empty()).then_some(Sandbox::On);
-        let minimum = [policy.sandbox.minimum, sandboxed].into_iter().flatten();
-        let minimum = minimum.max_by_key(|it| level(*it));
+        let minimum = [policy.sandbox.minimum, sandboxed]
+            .into_iter()
+            .flatten()
+            .max_by_key(|it| level(*it));
         let is_more = |least: &Sandbox| level(*least) > level(settings.sandbox);
         if let Some(least) = minimum.filter(is_more) {
             settings.sandbox = least;

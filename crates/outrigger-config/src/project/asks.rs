@@ -69,12 +69,17 @@ pub(crate) fn of(
 
 /// Returns folders of the project in which skills are looked for.
 fn search(options: &LoadOptions, asks: &[TrustRequest]) -> SkillSearch {
-    let dirs = layers::project_dirs(options);
-    let dirs: Vec<_> = dirs.into_iter().filter(|it| *it != options.home).collect();
+    let dirs: Vec<_> = layers::project_dirs(options)
+        .into_iter()
+        .filter(|it| *it != options.home)
+        .collect();
     let below = |name: &str| dirs.iter().map(|it| it.join(name)).collect::<Vec<_>>();
-    let named = asks.iter().filter(|it| it.what == "/skills");
-    let named = named.filter_map(|it| it.value.get("paths")?.as_array());
-    let named = named.flatten().filter_map(Value::as_str);
+    let named = asks
+        .iter()
+        .filter(|it| it.what == "/skills")
+        .filter_map(|it| it.value.get("paths")?.as_array())
+        .flatten()
+        .filter_map(Value::as_str);
     let expand = |path: &str| paths::expand(path, &options.directory, &options.home);
     let named = named
         .map(expand)
@@ -103,10 +108,12 @@ fn of_server(server: &ClaudeServer) -> TrustRequest {
 }
 
 fn of_hooks(file: &HookFile) -> Vec<TrustRequest> {
-    let events = file.written.as_object().into_iter().flatten();
-    let events = events
-        .map(|(event, hooks)| TrustRequest::new(&file.file, format!("/hooks/{event}"), hooks));
-    events.collect()
+    file.written
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(event, hooks)| TrustRequest::new(&file.file, format!("/hooks/{event}"), hooks))
+        .collect()
 }
 
 fn of_plugin(root: &Path, folder: &Path) -> TrustRequest {
@@ -146,12 +153,17 @@ impl Loaded {
         let is_part = |ask: &TrustRequest, name: &String| {
             *name == ask.what || name.starts_with(&format!("{}/", ask.what))
         };
-        let asks = self.asks.iter();
-        let asks = asks.filter(|ask| what.iter().any(|name| is_part(ask, name)));
-        let asks: Vec<TrustRequest> = asks.cloned().collect();
+        let asks: Vec<TrustRequest> = self
+            .asks
+            .iter()
+            .filter(|ask| what.iter().any(|name| is_part(ask, name)))
+            .cloned()
+            .collect();
         let now = crate::project::named_files::of(&asks, &self.options, false);
-        let changed = crate::project::unknown(&now, &self.asks).into_iter();
-        changed.cloned().collect()
+        crate::project::unknown(&now, &self.asks)
+            .into_iter()
+            .cloned()
+            .collect()
     }
 
     /// Returns the project files that an entry of the user's settings runs, with digests of their content, as text.
@@ -169,8 +181,10 @@ impl Loaded {
                     .iter()
                     .any(|it| what.starts_with(it))
         };
-        let asks = self.asks.iter().filter(move |ask| is_one(&ask.what));
-        asks.map(|ask| Path::new(&ask.file))
+        self.asks
+            .iter()
+            .filter(move |ask| is_one(&ask.what))
+            .map(|ask| Path::new(&ask.file))
     }
 
     /// Returns whether the user accepted this, in its current state.
@@ -190,9 +204,10 @@ impl Loaded {
     /// Returns keys ([`PluginSpec::key`](crate::PluginSpec)) of the project's plugins and tool files that are found by their path
     /// and need trust.
     pub fn asked_plugins(&self) -> impl Iterator<Item = &str> {
-        let by_place = self.asks.iter();
-        let by_place = by_place.filter(|ask| ask.what == PLUGIN || ask.what == "tool");
-        by_place.filter_map(|ask| ask.value.as_str())
+        self.asks
+            .iter()
+            .filter(|ask| ask.what == PLUGIN || ask.what == "tool")
+            .filter_map(|ask| ask.value.as_str())
     }
 
     /// Returns whether the user accepted a server of the project, with the rest of the folder and in its current state.

@@ -44,12 +44,17 @@ impl ChosenProviders {
         let mut names = options.logins.clone();
         let configured = users.get("provider").and_then(Value::as_object);
         names.extend(configured.into_iter().flat_map(|it| it.keys().cloned()));
-        let enabled = users.get("enabled_providers").and_then(Value::as_array);
-        let enabled = enabled.into_iter().flatten().filter_map(Value::as_str);
+        let enabled = users
+            .get("enabled_providers")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         names.extend(enabled.map(str::to_owned));
         let models = ["model", "small_model"].map(|key| users.get(key));
-        let entries = ["agent", "command", "mode"].into_iter();
-        let entries = entries.filter_map(|section| users.get(section)?.as_object());
+        let entries = ["agent", "command", "mode"]
+            .into_iter()
+            .filter_map(|section| users.get(section)?.as_object());
         let of_entries = entries.flat_map(|it| it.values().map(|entry| entry.get("model")));
         let models = models.into_iter().chain(of_entries).flatten();
         let named = models.filter_map(|model| model.as_str()?.split_once('/'));
@@ -57,8 +62,9 @@ impl ChosenProviders {
         let is_set = |name: &str| options.env.get(name).is_some_and(|it| !it.is_empty());
         names.extend(is_set(BEDROCK.0).then(|| BEDROCK.1.to_owned()));
         let variables = options.env.keys().filter(|name| is_set(name));
-        let services = variables.filter_map(|name| Some(plain(name.strip_suffix(API_KEY)?)));
-        let services = services.filter(|it| !OTHER_USES.contains(&it.as_str()));
+        let services = variables
+            .filter_map(|name| Some(plain(name.strip_suffix(API_KEY)?)))
+            .filter(|it| !OTHER_USES.contains(&it.as_str()));
         Self {
             names,
             services: services.collect(),
@@ -80,8 +86,11 @@ impl ChosenProviders {
 
 /// Normalises a name (`fireworks-ai`, `FIREWORKS`): in lower case, without common suffixes.
 fn plain(name: &str) -> String {
-    let name = name.chars().filter(|c| c.is_alphanumeric());
-    let name: String = name.flat_map(char::to_lowercase).collect();
+    let name: String = name
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect();
     name.strip_suffix("ai").map(str::to_owned).unwrap_or(name)
 }
 

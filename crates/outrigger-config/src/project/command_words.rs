@@ -105,9 +105,11 @@ fn loads(name: &str) -> bool {
 
 /// What stands in `` !`…` ``.
 pub(crate) fn shell_lines(template: &str) -> Vec<String> {
-    let pieces = template.split("!`").skip(1);
-    let lines = pieces.filter_map(|it| Some(it.split_once('`')?.0.to_owned()));
-    lines.collect()
+    template
+        .split("!`")
+        .skip(1)
+        .filter_map(|it| Some(it.split_once('`')?.0.to_owned()))
+        .collect()
 }
 
 /// Collects the words of a text, split in every way in which shells and programs split them, and every part of them
@@ -129,16 +131,19 @@ pub(super) fn words(written: &str, all: &mut BTreeSet<String>) {
         .collect();
     let is_end = |c: char| c.is_whitespace() || ";|&()<>`${}".contains(c);
     let inner = |c: char| is_end(c) || "=,:\"'@".contains(c);
-    let pieces = unquoted.split(is_end).chain(unquoted.split(inner));
-    let pieces = pieces
+    let pieces = unquoted
+        .split(is_end)
+        .chain(unquoted.split(inner))
         .chain(text.split(inner))
         .chain(text.split(['"', '\'']));
     // `${X:-./run.sh}`
     let defaults = written.split(inner);
     let pieces = pieces.chain(defaults.flat_map(|it| [it, it.trim_start_matches('-')]));
     // `sh -c"./x"`, `-I./x`: the text after a flag's letters.
-    let flags = unquoted.split(is_end).filter(|it| it.starts_with('-'));
-    let flags = flags.flat_map(|it| (2..=MAX_FLAG).filter_map(|at| it.get(at..)));
+    let flags = unquoted
+        .split(is_end)
+        .filter(|it| it.starts_with('-'))
+        .flat_map(|it| (2..=MAX_FLAG).filter_map(|at| it.get(at..)));
     // `alias.x=!sub/s.sh`: split at every character that cannot be in a path. Wildcards can.
     let is_path = |c: char| c.is_alphanumeric() || "/._-+@~%#*?[]".contains(c);
     let parts = unquoted.split(|c: char| !is_path(c));

@@ -101,8 +101,9 @@ pub(crate) fn folder_of(file: &Path) -> &Path {
 /// Returns whether an executed file is protected during work.
 pub(crate) fn is_kept(file: &Path, project: &Path) -> bool {
     let real = project.canonicalize();
-    let below = file.strip_prefix(real.as_deref().unwrap_or(project));
-    let below = below.unwrap_or(file);
+    let below = file
+        .strip_prefix(real.as_deref().unwrap_or(project))
+        .unwrap_or(file);
     let is_built = below.iter().any(|part| BUILT.iter().any(|it| part == *it));
     let name = file.file_name().unwrap_or_default();
     let is_recipe = RECIPES.iter().any(|it| name == *it) || name == "package.json";
@@ -127,8 +128,12 @@ impl Search<'_> {
             |programs: &[&str]| words.iter().any(|it| it != "." && is_one_of(it, programs));
         let is_interpreted = is_called(&INTERPRETERS) || words.first().is_some_and(|it| it == ".");
         let has_scripts = is_called(&PACKAGE_SCRIPTS);
-        let folders = words.iter().flat_map(|word| self.places(word));
-        let folders: Vec<PathBuf> = folders.filter(|it| it.is_dir()).take(16).collect();
+        let folders: Vec<PathBuf> = words
+            .iter()
+            .flat_map(|word| self.places(word))
+            .filter(|it| it.is_dir())
+            .take(16)
+            .collect();
         let known = self.bases.len();
         self.bases.extend(folders);
         for word in &words {
@@ -163,14 +168,17 @@ impl Search<'_> {
     fn places(&self, word: &str) -> Vec<PathBuf> {
         // `ENV=./x`, `alias.x=!./x`
         let value = word.rsplit(['=', '!']).next().filter(|it| *it != word);
-        let words = [Some(word), value].into_iter().flatten();
-        let words = words.filter(|it| !it.is_empty() && !it.starts_with('-'));
+        let words = [Some(word), value]
+            .into_iter()
+            .flatten()
+            .filter(|it| !it.is_empty() && !it.starts_with('-'));
         let bases = self.bases.iter();
-        let all = words.flat_map(|word| {
-            let bases = bases.clone();
-            bases.map(move |base| paths::expand(word, base, self.home))
-        });
-        all.filter(|it| it.starts_with(&self.project) || it.starts_with(&self.real))
+        words
+            .flat_map(|word| {
+                let bases = bases.clone();
+                bases.map(move |base| paths::expand(word, base, self.home))
+            })
+            .filter(|it| it.starts_with(&self.project) || it.starts_with(&self.real))
             .collect()
     }
 
@@ -199,8 +207,9 @@ impl Search<'_> {
             let Some(scripts) = scripts_of(&file) else {
                 continue;
             };
-            let lines = scripts.iter().filter(|(name, _)| words.contains(name));
-            let lines: Vec<Vec<String>> = lines
+            let lines: Vec<Vec<String>> = scripts
+                .iter()
+                .filter(|(name, _)| words.contains(name))
                 .filter_map(|(_, line)| Some(shell_words(line.as_str()?)))
                 .collect();
             let hash = TrustRequest::new(&file, IS_RUN, &Value::Object(scripts)).hash;
@@ -266,9 +275,11 @@ mod tests {
             ("node_modules/.bin/lint src/a.ts", "node_modules/.bin/lint"),
         ] {
             let value = json!({"type": "command", "command": line});
-            let found = executed_by(&value, &project.join(".claude"), &options);
-            let found = found.keys().map(|it| it.strip_prefix(&project).unwrap());
-            let found: Vec<String> = found.map(|it| it.display().to_string()).collect();
+            let found: Vec<String> = executed_by(&value, &project.join(".claude"), &options)
+                .keys()
+                .map(|it| it.strip_prefix(&project).unwrap())
+                .map(|it| it.display().to_string())
+                .collect();
             assert_eq!(found.join(" "), want, "{line}");
             let asks = [TrustRequest::new(
                 &project.join(".claude/settings.json"),

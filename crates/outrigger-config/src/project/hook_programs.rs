@@ -37,8 +37,11 @@ impl Loaded {
         let folder = file.folder.clone();
         let mut files = executed::executed_by(&entry, &folder, &self.options);
         for (path, hash) in &mut files {
-            let trusted = self.asks.iter().filter(|_| self.is_trusted);
-            let mut trusted = trusted.filter(|it| it.what == IS_RUN);
+            let mut trusted = self
+                .asks
+                .iter()
+                .filter(|_| self.is_trusted)
+                .filter(|it| it.what == IS_RUN);
             if let Some(ask) = trusted.find(|it| Path::new(&it.file) == path) {
                 hash.clone_from(&ask.hash);
             }

@@ -89,8 +89,9 @@ const MAX_TEXTS: usize = 100;
 fn with_files(file: &Path, text: &str) -> Vec<u8> {
     let folder = file.parent().unwrap_or(file);
     let mut whole = text.as_bytes().to_vec();
-    let named = text.split("{file:").skip(1);
-    let named: BTreeSet<&str> = named
+    let named: BTreeSet<&str> = text
+        .split("{file:")
+        .skip(1)
         .filter_map(|rest| Some(rest.split_once('}')?.0))
         .take(MAX_TEXTS)
         .collect();
@@ -273,8 +274,11 @@ impl Sieve<'_> {
     ) -> bool {
         let (asks, kept): (Vec<Value>, Vec<Value>) =
             list.iter().cloned().partition(|it| takes(self, it));
-        let asked = asks.iter().map(|it| TrustRequest::new(self.file, at, it));
-        let asked: Vec<TrustRequest> = asked.map(|it| self.with_texts(it)).collect();
+        let asked: Vec<TrustRequest> = asks
+            .iter()
+            .map(|it| TrustRequest::new(self.file, at, it))
+            .map(|it| self.with_texts(it))
+            .collect();
         self.asks.extend(asked);
         if !self.keep {
             *list = kept;
@@ -362,8 +366,10 @@ impl Sieve<'_> {
     }
 
     fn text_leads_out(&self, text: &str) -> bool {
-        let named = text.split("{file:").skip(1);
-        let mut named = named.filter_map(|rest| Some(rest.split_once('}')?.0));
+        let mut named = text
+            .split("{file:")
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once('}')?.0));
         text.contains("{env:") || named.any(|path| !self.is_own_text(path))
     }
 

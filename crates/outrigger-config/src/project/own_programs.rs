@@ -46,8 +46,10 @@ impl Loaded {
         folders: &[PathBuf],
     ) -> Option<PathBuf> {
         let (directory, project) = (&self.options.directory, self.options.project_folder());
-        let cwd = entry.get("cwd").and_then(Value::as_str);
-        let cwd = cwd.map(|it| paths::expand(it, directory, &self.options.home));
+        let cwd = entry
+            .get("cwd")
+            .and_then(Value::as_str)
+            .map(|it| paths::expand(it, directory, &self.options.home));
         let bases = [cwd.as_deref(), Some(directory), Some(project)];
         let names = Names {
             bases: bases.into_iter().flatten().collect(),
@@ -87,13 +89,15 @@ impl Loaded {
 
     fn program_below(&self, entry: &Value, folder: &Path) -> Option<PathBuf> {
         let executed = executed::executed_by(entry, folder, &self.options);
-        let named = of_entry(entry, &self.options).into_iter();
-        let named = named.filter_map(|it| Some(PathBuf::from(it.rsplit_once(' ')?.0)));
+        let named = of_entry(entry, &self.options)
+            .into_iter()
+            .filter_map(|it| Some(PathBuf::from(it.rsplit_once(' ')?.0)));
         let lines = Texts::of(entry).lines;
         // For a `package.json`, the named scripts.
         let is_named = |file: &PathBuf| {
-            let scripts = scripts_of(file).filter(|_| file.ends_with("package.json"));
-            scripts.is_none_or(|all| lines.iter().flatten().any(|it| all.contains_key(it)))
+            scripts_of(file)
+                .filter(|_| file.ends_with("package.json"))
+                .is_none_or(|all| lines.iter().flatten().any(|it| all.contains_key(it)))
         };
         let executed = executed.into_keys().filter(is_named);
         let mut all = executed.chain(named.filter(|it| is_run(it)));
@@ -244,8 +248,9 @@ mod tests {
             (json!(["bun", "/home/x/.claude/hook.ts"]), ""),
             (json!(["prettier", "--check", "README.md"]), ""),
         ] {
-            let found = config.project_program(&json!({ "command": command }));
-            let found = found.map(|it| it.strip_prefix(&project).unwrap().display().to_string());
+            let found = config
+                .project_program(&json!({ "command": command }))
+                .map(|it| it.strip_prefix(&project).unwrap().display().to_string());
             assert_eq!(found.unwrap_or_default(), want, "{command}");
         }
     }
@@ -325,8 +330,9 @@ mod tests {
                 "",
             ),
         ] {
-            let found = config.program_in(&entry, None, std::slice::from_ref(&project));
-            let found = found.map(|it| it.strip_prefix(&project).unwrap().display().to_string());
+            let found = config
+                .program_in(&entry, None, std::slice::from_ref(&project))
+                .map(|it| it.strip_prefix(&project).unwrap().display().to_string());
             assert_eq!(found.unwrap_or_default(), want, "{entry}");
         }
         // A program found in `PATH` may be a link into it.

@@ -59,8 +59,10 @@ pub(super) fn of(search: &mut Search<'_>, all: &BTreeSet<String>, bases: &[PathB
             }
         }
     }
-    let above = bases.iter().flat_map(|it| it.ancestors());
-    let above = above.filter(|it| search.is_projects(it));
+    let above = bases
+        .iter()
+        .flat_map(|it| it.ancestors())
+        .filter(|it| search.is_projects(it));
     let folders: BTreeSet<PathBuf> = above.map(|it| it.join("node_modules")).collect();
     let folders: Vec<PathBuf> = folders.into_iter().filter(|it| it.is_dir()).collect();
     for word in all {
@@ -148,8 +150,13 @@ pub(super) fn run_folders(search: &mut Search<'_>, texts: &Texts, bases: &[PathB
         };
         has(&FOLDER_RUNNERS) || has(&FINDERS) && runs_found()
     };
-    let words = texts.lines.iter().filter(is_runner).flatten();
-    let words: BTreeSet<&String> = words.filter(|it| !it.starts_with('-')).collect();
+    let words: BTreeSet<&String> = texts
+        .lines
+        .iter()
+        .filter(is_runner)
+        .flatten()
+        .filter(|it| !it.starts_with('-'))
+        .collect();
     for word in words {
         for base in bases {
             let folder = paths::expand(word, base, &search.options.home);
@@ -165,8 +172,13 @@ fn all_files(search: &mut Search<'_>, folder: &Path, by: &str) {
     let mut waiting = vec![(folder.to_owned(), 0)];
     let mut count = 0;
     while let Some((folder, depth)) = waiting.pop() {
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let mut entries: Vec<PathBuf> = entries.map(|it| it.path()).take(MAX_ENTRIES).collect();
+        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|it| it.path())
+            .take(MAX_ENTRIES)
+            .collect();
         entries.sort();
         for path in entries {
             if path.is_dir() && !path.is_symlink() {
@@ -236,8 +248,8 @@ fn manifest(search: &mut Search<'_>, folder: &Path, by: &str) {
     let Some(Value::Object(mut whole)) = whole else {
         return;
     };
-    let fields = FIELDS.iter();
-    let fields: Map<String, Value> = fields
+    let fields: Map<String, Value> = FIELDS
+        .iter()
         .filter_map(|name| Some(((*name).to_owned(), whole.get_mut(*name)?.take())))
         .collect();
     if fields.is_empty() {

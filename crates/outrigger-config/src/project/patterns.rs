@@ -22,14 +22,15 @@ pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
                 .take(MAX_FOLDERS)
                 .collect(),
             false => found.iter().map(|it| it.join(part)).collect(),
-            true => {
-                let entries = found.iter().filter_map(|it| fs::read_dir(it).ok());
-                let entries = entries.flatten().flatten();
-                let entries = entries
-                    .filter(|it| matches(&name, &it.file_name().to_string_lossy()))
-                    .map(|it| it.path());
-                entries.take(MAX_MATCHES).collect()
-            }
+            true => found
+                .iter()
+                .filter_map(|it| fs::read_dir(it).ok())
+                .flatten()
+                .flatten()
+                .filter(|it| matches(&name, &it.file_name().to_string_lossy()))
+                .map(|it| it.path())
+                .take(MAX_MATCHES)
+                .collect(),
         };
     }
     found.retain(|it| it.is_file());
@@ -43,8 +44,10 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     while let Some(folder) = found.get(at).filter(|_| found.len() < MAX_FOLDERS) {
         at += 1;
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let folders = entries.filter(|it| it.file_type().is_ok_and(|it| it.is_dir()));
-        let folders: Vec<PathBuf> = folders.map(|it| it.path()).collect();
+        let folders: Vec<PathBuf> = entries
+            .filter(|it| it.file_type().is_ok_and(|it| it.is_dir()))
+            .map(|it| it.path())
+            .collect();
         found.extend(folders);
     }
     found

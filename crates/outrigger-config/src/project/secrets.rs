@@ -96,8 +96,9 @@ impl Users {
         let mut reported = Vec::new();
         let entries = merged.get_mut("provider").and_then(Value::as_object_mut);
         for (name, entry) in entries.into_iter().flatten() {
-            let users = self.entry("provider", name);
-            let users = users.and_then(|it| it.pointer("/options/record"));
+            let users = self
+                .entry("provider", name)
+                .and_then(|it| it.pointer("/options/record"));
             let Some(Value::Object(options)) = entry.get_mut("options") else {
                 continue;
             };
@@ -148,8 +149,10 @@ impl Users {
     ) -> Option<TrustRequest> {
         let mut places = BTreeSet::new();
         addresses(&ask.value, &mut places);
-        let named = ask.value.get("env").and_then(Value::as_array);
-        let named: Vec<&str> = named
+        let named: Vec<&str> = ask
+            .value
+            .get("env")
+            .and_then(Value::as_array)
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
@@ -204,8 +207,11 @@ impl Users {
                 .get(*key)
                 .is_some_and(|it| Some(it) != users.get(*key))
         };
-        let changed = fields.keys().map(String::as_str);
-        let changed: Vec<&str> = changed.filter(|it| !HARMLESS.contains(it)).collect();
+        let changed: Vec<&str> = fields
+            .keys()
+            .map(String::as_str)
+            .filter(|it| !HARMLESS.contains(it))
+            .collect();
         if changed.is_empty() || IDENTITY.iter().any(is_another) {
             return None;
         }

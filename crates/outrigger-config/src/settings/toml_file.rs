@@ -197,9 +197,12 @@ fn suggestion(section: &str, name: &str) -> (Option<String>, Vec<String>) {
             .chain(tool_execution::names())
             .collect()
     } else {
-        let here = SECTIONS.iter().filter(|known| known.name == section);
-        let keys = here.flat_map(|section| section.keys);
-        keys.map(|key| last(key.name)).collect()
+        SECTIONS
+            .iter()
+            .filter(|known| known.name == section)
+            .flat_map(|section| section.keys)
+            .map(|key| last(key.name))
+            .collect()
     };
     let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
     let near = suggest::nearest(written, known.iter().map(String::as_str)).map(str::to_owned);

@@ -311,9 +311,10 @@ fn place(text: &str, header: &str, key: &str) -> usize {
         return text.find(key).unwrap_or_default();
     };
     let below = start + header.len();
-    let found = text.get(below..).and_then(|rest| rest.find(key));
-    let found = found.filter(|_| !key.is_empty());
-    found.map_or(start, |at| below + at)
+    text.get(below..)
+        .and_then(|rest| rest.find(key))
+        .filter(|_| !key.is_empty())
+        .map_or(start, |at| below + at)
 }
 
 fn problem(text: &str, file: &str, at: usize, message: &str) -> ConfigError {

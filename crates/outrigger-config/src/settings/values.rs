@@ -24,8 +24,10 @@ pub(super) fn of_toml(schema: &Schema, value: &DeValue<'_>) -> Option<Value> {
                 DeValue::Integer(number) => whole(number),
                 _ => None,
             };
-            let items = items.iter().map(|it| item(it.get_ref()));
-            items.collect::<Option<_>>()?
+            items
+                .iter()
+                .map(|it| item(it.get_ref()))
+                .collect::<Option<_>>()?
         }
         DeValue::Table(members) => {
             let member = |value: &DeValue<'_>| match value {
@@ -52,17 +54,20 @@ pub(super) fn of_variable(schema: &Schema, text: &str) -> Option<Value> {
             _ => return None,
         },
         Schema::Integer { .. } => text.parse::<i64>().ok()?.into(),
-        Schema::List(_) => {
-            let items = text.split(',').map(str::trim);
-            let items = items.filter(|item| !item.is_empty());
-            items.map(|item| item_of(schema, item)).collect()
-        }
+        Schema::List(_) => text
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+            .map(|item| item_of(schema, item))
+            .collect(),
         Schema::Map(_) => {
-            let members = text.split(';').filter(|it| !it.trim().is_empty());
-            let members = members.map(|it| {
-                let (name, value) = it.split_once('=')?;
-                Some((name.trim().to_owned(), Value::from(value.trim())))
-            });
+            let members = text
+                .split(';')
+                .filter(|it| !it.trim().is_empty())
+                .map(|it| {
+                    let (name, value) = it.split_once('=')?;
+                    Some((name.trim().to_owned(), Value::from(value.trim())))
+                });
             Value::Object(members.collect::<Option<_>>()?)
         }
         _ => text.into(),
@@ -76,8 +81,10 @@ fn item_of(list: &Schema, text: &str) -> Value {
         Schema::List(item) => matches!(item.plain(), Schema::Integer { .. }),
         _ => false,
     };
-    let number = text.parse::<i64>().ok().filter(|_| of_numbers);
-    number.map_or_else(|| text.into(), Value::from)
+    text.parse::<i64>()
+        .ok()
+        .filter(|_| of_numbers)
+        .map_or_else(|| text.into(), Value::from)
 }
 
 fn fits(schema: &Schema, value: Value) -> Option<Value> {
@@ -93,10 +100,10 @@ pub(super) fn absolute(schema: &Schema, value: Value, folder: &Path, home: &Path
             let path = paths::expand(&text, folder, home);
             path.to_string_lossy().into_owned().into()
         }
-        (Schema::List(item), Value::Array(items)) => {
-            let items = items.into_iter();
-            items.map(|it| absolute(item, it, folder, home)).collect()
-        }
+        (Schema::List(item), Value::Array(items)) => items
+            .into_iter()
+            .map(|it| absolute(item, it, folder, home))
+            .collect(),
         (_, other) => other,
     }
 }

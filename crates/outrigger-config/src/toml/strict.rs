@@ -64,19 +64,19 @@ pub(crate) fn texts_below(text: &str, table: &[&str]) -> Vec<(String, Position)>
         };
     }
     let lists = here.into_iter().flat_map(|it| it.values());
-    let items = lists.filter_map(|it| match it.get_ref() {
-        toml::de::DeValue::Array(items) => Some(items),
-        _ => None,
-    });
-    let texts = items
+    lists
+        .filter_map(|it| match it.get_ref() {
+            toml::de::DeValue::Array(items) => Some(items),
+            _ => None,
+        })
         .flat_map(|it| it.iter())
         .filter_map(|item| match item.get_ref() {
             toml::de::DeValue::String(value) => {
                 Some((value.to_string(), Position::at(text, item.span().start)))
             }
             _ => None,
-        });
-    texts.collect()
+        })
+        .collect()
 }
 
 /// Returns the position of a key in a text, by its dotted name: line and column from 1; if not found, that of the nearest

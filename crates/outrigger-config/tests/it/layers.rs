@@ -372,8 +372,13 @@ fn an_untrusted_project_replaces_no_agent_and_no_command() {
         assert_eq!(agent.prompt.as_deref(), Some(want));
         assert!(agent.permission.iter().any(|it| it.permission == "bash"));
         let template = |name: &str| {
-            let found = config.command.iter().find(|it| it.name == name);
-            found.unwrap().template.clone()
+            config
+                .command
+                .iter()
+                .find(|it| it.name == name)
+                .unwrap()
+                .template
+                .clone()
         };
         assert_eq!(
             (template("deploy"), template("other")),

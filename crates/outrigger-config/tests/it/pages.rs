@@ -55,12 +55,11 @@ fn wrong_manifest(text: &str) -> Vec<String> {
     let head = "id = \"deploy\"\nversion = \"1.0.0\"\nkind = \"capability\"\n";
     let head = if text.starts_with("id = ") { "" } else { head };
     match outrigger_config::read_toml::<Manifest>(&format!("{head}{text}"), "manifest") {
-        Ok(manifest) => {
-            let problems = manifest.problems().into_iter();
-            problems
-                .map(|it| format!("{}: {}", it.key, it.message))
-                .collect()
-        }
+        Ok(manifest) => manifest
+            .problems()
+            .into_iter()
+            .map(|it| format!("{}: {}", it.key, it.message))
+            .collect(),
         Err(error) => vec![error.to_string()],
     }
 }

@@ -313,8 +313,13 @@ fn links_out_of_the_project_are_no_agents_commands_or_skills() {
     assert_eq!(skills, []);
     let (commands, of_commands) = loaded.claude_commands();
     assert_eq!(commands, []);
-    let problems = loaded.problems.iter().chain(&of_skills).chain(&of_commands);
-    let problems: Vec<String> = problems.map(|problem| world.text(problem)).collect();
+    let problems: Vec<String> = loaded
+        .problems
+        .iter()
+        .chain(&of_skills)
+        .chain(&of_commands)
+        .map(|problem| world.text(problem))
+        .collect();
     insta::assert_snapshot!(problems.join("\n"), @"
     /work/.opencode/command/out.md: a link that leads out of the project, or to what is not text or takes asking; skipped
     /work/.opencode/agent/out.md: a link that leads out of the project, or to what is not text or takes asking; skipped

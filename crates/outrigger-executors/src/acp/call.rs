@@ -39,29 +39,38 @@ fn diff(known: &Value) -> Option<Diff<'_>> {
 }
 
 fn diffs(known: &Value) -> impl Iterator<Item = Diff<'_>> {
-    let content = known.get("content").and_then(Value::as_array);
-    let diffs = content.into_iter().flatten();
-    let diffs = diffs.filter(|it| text(it, "/type") == Some("diff"));
-    diffs.filter_map(|diff| {
-        Some((
-            text(diff, "/path")?,
-            text(diff, "/oldText"),
-            text(diff, "/newText")?,
-        ))
-    })
+    known
+        .get("content")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|it| text(it, "/type") == Some("diff"))
+        .filter_map(|diff| {
+            Some((
+                text(diff, "/path")?,
+                text(diff, "/oldText"),
+                text(diff, "/newText")?,
+            ))
+        })
 }
 
 /// Returns the files that a call names, relative to `folder` where necessary.
 fn files(known: &Value, folder: &Path) -> BTreeSet<PathBuf> {
-    let locations = known.get("locations").and_then(Value::as_array);
-    let locations = locations.into_iter().flatten();
+    let locations = known
+        .get("locations")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let named = locations.filter_map(|it| text(it, "/path"));
     let raw = PATHS
         .iter()
         .filter_map(|key| text(known, &format!("/rawInput{key}")));
     let changed = diffs(known).map(|(path, ..)| path);
-    let all = named.chain(raw).chain(changed);
-    all.map(|path| folder.join(path)).collect()
+    named
+        .chain(raw)
+        .chain(changed)
+        .map(|path| folder.join(path))
+        .collect()
 }
 
 /// Returns whether one of our tools' calls represents it completely. Otherwise it is asked about unmodified: an answer applies to the
@@ -77,8 +86,7 @@ fn is_one_of_ours(known: &Value, folder: &Path) -> bool {
     };
     if is_command {
         let says_all = |raw: &Value| {
-            let fields = raw.as_object();
-            fields.is_some_and(|it| {
+            raw.as_object().is_some_and(|it| {
                 it.is_empty() || (it.contains_key("command") && it.iter().all(is_known))
             })
         };
@@ -163,8 +171,11 @@ pub(super) fn ours(known: &Value, folder: &Path) -> Call {
 
 pub(super) fn result_of(known: &Value, is_error: bool) -> Ended {
     let content = known.get("content").and_then(Value::as_array);
-    let texts = content.into_iter().flatten();
-    let texts: Vec<&str> = texts.filter_map(|it| text(it, "/content/text")).collect();
+    let texts: Vec<&str> = content
+        .into_iter()
+        .flatten()
+        .filter_map(|it| text(it, "/content/text"))
+        .collect();
     let raw = known.get("rawOutput").unwrap_or(&Value::Null);
     let raw_text = raw
         .as_str()

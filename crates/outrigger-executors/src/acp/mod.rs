@@ -373,8 +373,7 @@ impl Protocol for Acp {
                 ["reject_once"]
             }
         };
-        let options = waiting.options.as_array();
-        let mut options = options.into_iter().flatten();
+        let mut options = waiting.options.as_array().into_iter().flatten();
         let option = options.find(|it| text(it, "/kind").is_some_and(|it| wanted.contains(&it)));
         let outcome = match option.and_then(|it| it.get("optionId")) {
             Some(id) if !self.is_cancelled => json!({ "outcome": "selected", "optionId": id }),

@@ -13,16 +13,19 @@ pub(crate) struct Change<'v> {
 }
 
 pub(crate) fn changes(item: &Value) -> impl Iterator<Item = Change<'_>> {
-    let changes = item.get("changes").and_then(Value::as_array);
-    changes.into_iter().flatten().map(|change| {
-        let of = |pointer| text(change, pointer).unwrap_or_default();
-        Change {
-            path: of("/path"),
-            kind: of("/kind/type"),
-            diff: of("/diff"),
-            to: text(change, "/kind/move_path"),
-        }
-    })
+    item.get("changes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|change| {
+            let of = |pointer| text(change, pointer).unwrap_or_default();
+            Change {
+                path: of("/path"),
+                kind: of("/kind/type"),
+                diff: of("/diff"),
+                to: text(change, "/kind/move_path"),
+            }
+        })
 }
 
 /// Returns the complete change; `None` if the patch language cannot represent it.

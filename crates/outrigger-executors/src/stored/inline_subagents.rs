@@ -90,11 +90,12 @@ impl Started {
     /// Takes the next line of the file.
     pub(crate) fn line(&mut self, line: &Value) {
         if let Some(id) = begun(line) {
-            let texts = pieces(line.pointer("/message/content")).into_iter();
-            let texts = texts.filter_map(|piece| match piece {
-                Piece::Text(text) => Some(text),
-                Piece::Picture { .. } => None,
-            });
+            let texts = pieces(line.pointer("/message/content"))
+                .into_iter()
+                .filter_map(|piece| match piece {
+                    Piece::Text(text) => Some(text),
+                    Piece::Picture { .. } => None,
+                });
             let prompt = texts.collect::<Vec<_>>().join("\n\n");
             if let Some(at) = self.waiting.iter().position(|(_, it)| *it == prompt) {
                 let (call, _) = self.waiting.remove(at);
@@ -102,9 +103,10 @@ impl Started {
             }
             return;
         }
-        let calls = blocks(line).filter(|block| text(block, "/name") == Some("Task"));
-        let calls = calls.filter_map(|block| text(block, "/id").zip(text(block, "/input/prompt")));
-        let calls = calls.map(|(call, prompt)| (call.to_owned(), prompt.to_owned()));
+        let calls = blocks(line)
+            .filter(|block| text(block, "/name") == Some("Task"))
+            .filter_map(|block| text(block, "/id").zip(text(block, "/input/prompt")))
+            .map(|(call, prompt)| (call.to_owned(), prompt.to_owned()));
         self.waiting.extend(calls);
     }
 

@@ -10,30 +10,38 @@ pub(super) fn in_printed_form(item: &Value) -> Value {
     let Value::Object(fields) = item else {
         return Value::Null;
     };
-    let fields = fields
+    let mut fields: Map<String, Value> = fields
         .iter()
-        .map(|(key, value)| (camel(key), value.clone()));
-    let mut fields: Map<String, Value> = fields.collect();
+        .map(|(key, value)| (camel(key), value.clone()))
+        .collect();
     let of = |key: &str| item.get(key).cloned().unwrap_or_default();
     let kind = text(item, "/type").map(camel).unwrap_or_default();
     match kind.as_str() {
         "commandExecution" => {
-            let words = item.get("command").and_then(Value::as_array);
-            let words = words.into_iter().flatten().filter_map(Value::as_str);
-            let words: Vec<&str> = words.collect();
+            let words: Vec<&str> = item
+                .get("command")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             if !words.is_empty() {
                 fields.insert("command".to_owned(), json!(command_line(&words)));
             }
             fields.remove("cwd");
         }
         "fileChange" => {
-            let changes = item.get("changes").and_then(Value::as_object);
-            let changes = changes.into_iter().flatten().map(|(path, change)| {
-                let diff = text(change, "/unified_diff").or(text(change, "/content"));
-                let kind =
-                    json!({ "type": change.get("type"), "move_path": change.get("move_path") });
-                json!({ "path": path, "kind": kind, "diff": diff })
-            });
+            let changes = item
+                .get("changes")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+                .map(|(path, change)| {
+                    let diff = text(change, "/unified_diff").or(text(change, "/content"));
+                    let kind =
+                        json!({ "type": change.get("type"), "move_path": change.get("move_path") });
+                    json!({ "path": path, "kind": kind, "diff": diff })
+                });
             fields.insert("changes".to_owned(), changes.collect());
         }
         "agentMessage" => {

@@ -139,15 +139,17 @@ impl Database {
             let Some(info) = self.value(&message, &data, ids, lenient::info, problems) else {
                 continue;
             };
-            let parts = self.rows(
-                "SELECT id, data FROM part WHERE message_id = ? ORDER BY id LIMIT ?",
-                &message,
-            )?;
-            let parts = parts.into_iter().filter_map(|(part, data)| {
-                let ids = json!({ "id": part, "sessionID": id, "messageID": message });
-                self.value(&part, &data, ids, lenient::part, problems)
-            });
-            let parts = parts.collect();
+            let parts = self
+                .rows(
+                    "SELECT id, data FROM part WHERE message_id = ? ORDER BY id LIMIT ?",
+                    &message,
+                )?
+                .into_iter()
+                .filter_map(|(part, data)| {
+                    let ids = json!({ "id": part, "sessionID": id, "messageID": message });
+                    self.value(&part, &data, ids, lenient::part, problems)
+                })
+                .collect();
             transcript.messages.push(MessageWithParts { info, parts });
         }
         Ok(transcript)

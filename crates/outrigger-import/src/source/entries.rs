@@ -355,8 +355,9 @@ fn patched(summary: &str, files: &[String], changes: &[Details]) -> Vec<Value> {
 /// Creates a file of a patch, with a diff that replaces the whole content.
 fn file(summary: &str, path: Option<&str>, old: &str, new: &str) -> Value {
     let marked = |mark: char, text: &str| {
-        let lines = text.lines().map(|line| format!("{mark}{line}\n"));
-        lines.collect::<String>()
+        text.lines()
+            .map(|line| format!("{mark}{line}\n"))
+            .collect::<String>()
     };
     let patch = format!("@@\n{}{}", marked('-', old), marked('+', new));
     let name = path.unwrap_or_default();

@@ -27,8 +27,8 @@ pub(crate) fn read(
         path: path.to_owned(),
         message,
     };
-    let text = outrigger_files::read_to_string(path, MAX_FILE);
-    let text = text.map_err(|error| ImportError::read(path, error))?;
+    let text = outrigger_files::read_to_string(path, MAX_FILE)
+        .map_err(|error| ImportError::read(path, error))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| form(error.to_string()))?;
     drop(text);
     if value.get("format").and_then(Value::as_str) == Some(FORMAT) {
@@ -57,11 +57,11 @@ fn of_opencode(
     path: &Path,
     problems: &mut Vec<Problem>,
 ) -> Result<Transcript, ImportError> {
-    let session = lenient::session(taken(&mut value, "info"));
-    let session = session.map_err(|error| ImportError::Form {
-        path: path.to_owned(),
-        message: format!("info: {error}"),
-    })?;
+    let session =
+        lenient::session(taken(&mut value, "info")).map_err(|error| ImportError::Form {
+            path: path.to_owned(),
+            message: format!("info: {error}"),
+        })?;
     let mut transcript = of_session(session);
     let Value::Array(messages) = taken(&mut value, "messages") else {
         return Ok(transcript);
@@ -82,8 +82,9 @@ fn of_message(
     problems: &mut Vec<Problem>,
 ) -> Option<MessageWithParts> {
     let wrong = |error: &serde_json::Error| Problem::new(path, place, error);
-    let info = lenient::info(taken(&mut message, "info"));
-    let info = info.inspect_err(|error| problems.push(wrong(error))).ok()?;
+    let info = lenient::info(taken(&mut message, "info"))
+        .inspect_err(|error| problems.push(wrong(error)))
+        .ok()?;
     let parts = match taken(&mut message, "parts") {
         Value::Array(parts) => parts,
         _ => Vec::new(),

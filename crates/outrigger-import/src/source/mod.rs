@@ -67,8 +67,10 @@ impl Source {
             Program::OpenCode if database::is_database(path) => of_database(path)?,
             Program::OpenCode | Program::Outrigger => {
                 let transcripts = exported::read(path, problems)?;
-                let found = transcripts.iter().map(|it| exported::found(it, path));
-                let found = found.collect();
+                let found = transcripts
+                    .iter()
+                    .map(|it| exported::found(it, path))
+                    .collect();
                 (Kind::Whole(transcripts), found)
             }
         };
@@ -104,24 +106,27 @@ impl Source {
             Kind::Lines => vendor::transcript(self.program, found, problems),
             Kind::Database(database) => database.transcript(&found.id, problems),
             Kind::Storage(storage) => storage.transcript(&found.id, problems),
-            Kind::Whole(transcripts) => {
-                let one = transcripts.iter().find(|it| it.id == found.id);
-                one.cloned().ok_or_else(|| ImportError::Form {
+            Kind::Whole(transcripts) => transcripts
+                .iter()
+                .find(|it| it.id == found.id)
+                .cloned()
+                .ok_or_else(|| ImportError::Form {
                     path: found.file.clone(),
                     message: format!("it has no session {}", found.id),
-                })
-            }
+                }),
         }
     }
 }
 
 fn of_lines(program: Program, path: &Path) -> Result<Vec<StoredSession>, ImportError> {
     let files = vendor::files(program, path)?;
-    let found = files.iter().filter_map(|file| vendor::head(program, file));
-    let found = found.flat_map(|one| {
-        let below = vendor::subagents(program, &one);
-        std::iter::once(one).chain(below)
-    });
+    let found = files
+        .iter()
+        .filter_map(|file| vendor::head(program, file))
+        .flat_map(|one| {
+            let below = vendor::subagents(program, &one);
+            std::iter::once(one).chain(below)
+        });
     Ok(found.collect())
 }
 

@@ -110,22 +110,23 @@ impl Speech {
     }
 
     fn prompt(&mut self, pieces: Vec<Piece>, at: Millis) {
-        let kinds = pieces.into_iter().map(|piece| match piece {
-            Piece::Text(text) => PartKind::Text(TextPart {
-                text,
-                ..TextPart::default()
-            }),
-            Piece::Picture { mime, url } => {
-                let fields = [("mime", mime), ("url", url)];
-                let fields = fields.into_iter();
-                PartKind::File(
-                    fields
-                        .map(|(key, value)| (key.to_owned(), json!(value)))
-                        .collect(),
-                )
-            }
-        });
-        let kinds: Vec<PartKind> = kinds.collect();
+        let kinds: Vec<PartKind> = pieces
+            .into_iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => PartKind::Text(TextPart {
+                    text,
+                    ..TextPart::default()
+                }),
+                Piece::Picture { mime, url } => {
+                    let fields = [("mime", mime), ("url", url)].into_iter();
+                    PartKind::File(
+                        fields
+                            .map(|(key, value)| (key.to_owned(), json!(value)))
+                            .collect(),
+                    )
+                }
+            })
+            .collect();
         if self.prompted.is_empty()
             && let Some(PartKind::Text(said)) = kinds.first()
         {
@@ -257,6 +258,11 @@ fn add_facts(kind: &mut PartKind, facts: &Object) {
 }
 
 pub(crate) fn first_line(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    line.unwrap_or_default().chars().take(80).collect()
+    text.lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default()
+        .chars()
+        .take(80)
+        .collect()
 }

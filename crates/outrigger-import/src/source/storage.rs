@@ -61,8 +61,7 @@ impl Storage {
         id: &str,
         problems: &mut Vec<Problem>,
     ) -> Result<Transcript, ImportError> {
-        let file = entries(&self.root.join("session"));
-        let file = file
+        let file = entries(&self.root.join("session"))
             .into_iter()
             .map(|project| project.join(format!("{id}.json")));
         let file = file.into_iter().find(|file| is_name(id) && file.is_file());
@@ -84,8 +83,8 @@ impl Storage {
             };
             let parts = parts
                 .iter()
-                .filter_map(|file| value(file, problems, lenient::part));
-            let parts = parts.collect();
+                .filter_map(|file| value(file, problems, lenient::part))
+                .collect();
             transcript.messages.push(MessageWithParts { info, parts });
         }
         Ok(transcript)
@@ -117,8 +116,12 @@ fn is_name(id: &str) -> bool {
 
 /// Lists a folder by name, without links, which point elsewhere.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten();
-    let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+    let entries = folder
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.path())
         .take(MAX_MESSAGES)
@@ -134,11 +137,12 @@ fn value<T>(
     read: impl Fn(Value) -> Result<T, serde_json::Error>,
 ) -> Option<T> {
     let text = outrigger_files::read_to_string(file, MAX_FILE);
-    let value = text.map_err(|error| error.to_string()).and_then(|text| {
-        let value = serde_json::from_str(&text).and_then(&read);
-        value.map_err(|error| error.to_string())
-    });
-    value
+    text.map_err(|error| error.to_string())
+        .and_then(|text| {
+            serde_json::from_str(&text)
+                .and_then(&read)
+                .map_err(|error| error.to_string())
+        })
         .inspect_err(|error| problems.push(Problem::new(file, "", error)))
         .ok()
 }

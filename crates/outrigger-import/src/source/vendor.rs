@@ -81,10 +81,9 @@ fn inline(file: &Path, id: &str) -> Option<String> {
 
 fn modified(file: &Path) -> Millis {
     let time = file.metadata().and_then(|meta| meta.modified());
-    let time = time
-        .ok()
-        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-    time.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(0))
+    time.ok()
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(0))
 }
 
 /// Returns the subagents whose lines are in the file of their session.
@@ -96,8 +95,10 @@ pub(crate) fn subagents(program: Program, session: &StoredSession) -> Vec<Stored
         return Vec::new();
     };
     // Few files have any, and reading all lines as JSON takes ten times as long.
-    let lines = lines.texts().filter(|it| it.contains(INLINE));
-    let lines = lines.filter_map(|it| serde_json::from_str(&it).ok());
+    let lines = lines
+        .texts()
+        .filter(|it| it.contains(INLINE))
+        .filter_map(|it| serde_json::from_str(&it).ok());
     let one = |line: serde_json::Value| {
         let agent = StoredClaude::subagent(&line)?;
         let id = format!("{}/{agent}", session.id);

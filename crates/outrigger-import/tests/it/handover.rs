@@ -15,17 +15,20 @@ fn said(document: &Value) -> Vec<String> {
     let messages = document["messages"].as_array().unwrap().iter();
     let parts = messages.flat_map(|message| {
         let role = message["info"]["role"].as_str().unwrap();
-        let parts = message["parts"].as_array().unwrap().iter();
-        parts.map(move |part| match part["type"].as_str().unwrap() {
-            "tool" => format!(
-                "{role} {} {}: {} {}",
-                part["tool"],
-                part["state"]["input"],
-                part["state"]["output"],
-                part["state"]["error"]
-            ),
-            kind => format!("{role} {kind} {}", part["text"]),
-        })
+        message["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(move |part| match part["type"].as_str().unwrap() {
+                "tool" => format!(
+                    "{role} {} {}: {} {}",
+                    part["tool"],
+                    part["state"]["input"],
+                    part["state"]["output"],
+                    part["state"]["error"]
+                ),
+                kind => format!("{role} {kind} {}", part["text"]),
+            })
     });
     parts.collect()
 }

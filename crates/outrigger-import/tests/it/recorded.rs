@@ -355,8 +355,10 @@ async fn subagents_in_the_file_of_their_session_are_sessions_of_their_own() {
     let own = |id| {
         let mut document = document(&store, id);
         let entries = document.conversations.remove(0).entries;
-        let texts = entries.iter().map(|it| serde_json::to_string(it).unwrap());
-        texts.collect::<Vec<String>>()
+        entries
+            .iter()
+            .map(|it| serde_json::to_string(it).unwrap())
+            .collect::<Vec<String>>()
     };
     let session = own(&parent);
     assert!(

@@ -26,8 +26,9 @@ pub(crate) fn read(program: Program, path: &Path) -> (Vec<Transcript>, Vec<Strin
     let mut problems: Vec<Problem> = Vec::new();
     let source = Source::open(program, path, &mut problems).unwrap();
     let found = source.found().iter();
-    let read = found.map(|one| source.read(one, &mut problems).unwrap());
-    let read = read.collect();
+    let read = found
+        .map(|one| source.read(one, &mut problems).unwrap())
+        .collect();
     let place = |it: &Problem| it.to_string().replace(&path.display().to_string(), "FILE");
     (read, problems.iter().map(place).collect())
 }

@@ -245,11 +245,13 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn entries(path: &Path) -> Vec<String> {
-        let names = fs::read_dir(path).unwrap().map(|entry| {
-            let name = entry.unwrap().file_name();
-            name.into_string().unwrap()
-        });
-        names.collect()
+        fs::read_dir(path)
+            .unwrap()
+            .map(|entry| {
+                let name = entry.unwrap().file_name();
+                name.into_string().unwrap()
+            })
+            .collect()
     }
 
     fn mode(path: &Path) -> u32 {

@@ -46,8 +46,8 @@ fn estimate(items: &[HookPayload]) -> usize {
             _ => 5,
         }
     }
-    let items = items.iter();
     items
+        .iter()
         .map(|item| of(&item.input) + of(&item.output) + 24)
         .sum()
 }

@@ -121,8 +121,9 @@ impl Peer {
                 let request: SdkRequest = arguments(params)?;
                 let deadline = self.handler.sdk_deadline(&request);
                 let late = late(&request, deadline);
-                let answer = timeout(deadline, self.handler.sdk(request)).await;
-                let answer = answer.unwrap_or_else(|_| late.into());
+                let answer = timeout(deadline, self.handler.sdk(request))
+                    .await
+                    .unwrap_or_else(|_| late.into());
                 *body = answer.body;
                 serde_json::to_value(answer.response)
                     .map_err(|error| rpc_error(-32603, error.to_string()))

@@ -13,10 +13,10 @@ use crate::support::{LONG, Room, hook, run, runtimes, show, tool_run};
 
 /// Returns the string constants inside modules of a file, in the order of the file.
 fn constants(text: &str) -> Vec<&str> {
-    let lines = text
-        .lines()
-        .filter(|line| line.starts_with("    pub const ") && line.contains(": &str"));
-    lines.filter_map(|line| line.split('"').nth(1)).collect()
+    text.lines()
+        .filter(|line| line.starts_with("    pub const ") && line.contains(": &str"))
+        .filter_map(|line| line.split('"').nth(1))
+        .collect()
 }
 
 #[test]

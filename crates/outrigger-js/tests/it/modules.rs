@@ -265,8 +265,12 @@ async fn sources_run_as_they_were_hashed_or_not_at_all() {
                 continue;
             }
             let entry = room.plugin(name, text);
-            let sources = SOURCES.map(|(name, _)| name).into_iter().chain([name]);
-            let sources: Vec<&str> = sources.filter(|it| !it.ends_with("json")).collect();
+            let sources: Vec<&str> = SOURCES
+                .map(|(name, _)| name)
+                .into_iter()
+                .chain([name])
+                .filter(|it| !it.ends_with("json"))
+                .collect();
             // Each is changed, and the last time one of the package was not there.
             for (at, wrong) in sources.iter().chain(&["", "inner.js"]).enumerate() {
                 let mut initialize = room.initialize(vec![entry.clone()]);
@@ -291,8 +295,9 @@ async fn sources_run_as_they_were_hashed_or_not_at_all() {
                 let plugin = &loaded.plugins[0];
                 let instances = plugin.instances.iter();
                 let hooks: Vec<_> = instances.flat_map(|it| it.hooks.clone()).collect();
-                let problems = plugin.problems.iter();
-                let problems: Vec<_> = problems
+                let problems: Vec<_> = plugin
+                    .problems
+                    .iter()
                     .map(|it| {
                         if it.message.contains("is not what was trusted") {
                             format!("{} refused", it.stage)

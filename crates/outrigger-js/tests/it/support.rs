@@ -48,10 +48,10 @@ pub(crate) fn bun() -> Option<&'static JsRuntime> {
     BUN.get_or_init(|| {
         let mut lookup = Lookup::from_env(None, None);
         lookup.node = None;
-        let found = JsRuntime::find(&lookup)
+        JsRuntime::find(&lookup)
             .ok()
-            .filter(|runtime| runtime.kind == RuntimeKind::Bun);
-        found.or_else(|| repo_bun().map(|path| JsRuntime::at(RuntimeKind::Bun, path)))
+            .filter(|runtime| runtime.kind == RuntimeKind::Bun)
+            .or_else(|| repo_bun().map(|path| JsRuntime::at(RuntimeKind::Bun, path)))
     })
     .as_ref()
 }
@@ -68,10 +68,10 @@ fn repo_bun() -> Option<PathBuf> {
         .map(|package| package.path().join("bin/bun"))
         .collect();
     places.push(modules.join(".bin/bun"));
-    let found = places
+    places
         .into_iter()
-        .find(|path| fs::metadata(path).is_ok_and(|meta| meta.len() > 1_000_000));
-    found.and_then(|path| fs::canonicalize(path).ok())
+        .find(|path| fs::metadata(path).is_ok_and(|meta| meta.len() > 1_000_000))
+        .and_then(|path| fs::canonicalize(path).ok())
 }
 
 /// What plugins requested and reported, and how requests are answered.

@@ -9,8 +9,9 @@ use crate::support::{LONG, Room, runtimes, tool_run};
 fn tools_and_problems(loaded: &LoadedPlugin) -> String {
     let tools = loaded.instances.iter().flat_map(|i| &i.tools);
     let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
-    let problems = loaded.problems.iter();
-    let problems: Vec<String> = problems
+    let problems: Vec<String> = loaded
+        .problems
+        .iter()
         .map(|p| format!("{}: {}", p.stage, p.message))
         .collect();
     format!("{} | {}", names.join(" "), problems.join("; "))

@@ -53,8 +53,8 @@ impl Pages {
             it.wanted.as_deref(),
             it.holds.as_deref(),
             it.is_kept,
-        );
-        let field = field.into_iter();
+        )
+        .into_iter();
         if let Some(dialog) = &it.dialog {
             let expected = it.expect.iter().map(|it| json!(it).to_string());
             let unmet: Vec<Unmet> = verdict::unmet_behind(&dialog.kind, &dialog.message, expected)

@@ -89,8 +89,9 @@ impl Pages {
     }
 
     pub(crate) fn keep(&self) -> KeptPages {
-        let kept = self.0.iter();
-        kept.map(|(tab, view)| (tab.clone(), view.references.keep()))
+        self.0
+            .iter()
+            .map(|(tab, view)| (tab.clone(), view.references.keep()))
             .collect()
     }
 

@@ -12,8 +12,10 @@ use crate::world::World;
 
 /// The bodies of the steps among rows of the log.
 fn steps(rows: &[Value]) -> Vec<&str> {
-    let of_turn = rows.iter().filter(|row| row["kind"] == "turn_step");
-    of_turn.map(|row| row["body"].as_str().unwrap()).collect()
+    rows.iter()
+        .filter(|row| row["kind"] == "turn_step")
+        .map(|row| row["body"].as_str().unwrap())
+        .collect()
 }
 
 proptest! {

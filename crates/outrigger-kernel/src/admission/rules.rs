@@ -36,8 +36,11 @@ pub fn decide(mut candidates: Vec<Candidate>, rules: &Rules, machine: &Machine) 
             .map(|(at, it)| (at, it.id.as_str(), it.depends_on.as_slice()))
             .collect();
         let lost = unmet(&running, &known);
-        let back = lost.iter().filter(|(at, _)| before.contains(at));
-        let back: Vec<(usize, Reason)> = back.cloned().collect();
+        let back: Vec<(usize, Reason)> = lost
+            .iter()
+            .filter(|(at, _)| before.contains(at))
+            .cloned()
+            .collect();
         let settled = back.is_empty();
         let (into, these) = if settled {
             (&mut disabled, lost)
@@ -144,8 +147,10 @@ fn policy(it: &Candidate, rules: &Rules) -> Option<Reason> {
     }
     // A user rule by id does not switch on anything of a project; a rule by path does. Off applies by any name.
     let by_place = rules.switches.get(&it.place);
-    let by_id = rules.switches.get(&it.id);
-    let by_id = by_id.filter(|switch| !(switch.on && it.of_project));
+    let by_id = rules
+        .switches
+        .get(&it.id)
+        .filter(|switch| !(switch.on && it.of_project));
     match by_place.or(by_id) {
         Some(switch) if switch.on => return None,
         Some(switch) => {

@@ -183,8 +183,9 @@ pub(crate) fn uphold_request(
         return Vec::new();
     };
     let none = Map::new();
-    let before = at(before, part.path).and_then(Value::as_object);
-    let before = before.unwrap_or(&none);
+    let before = at(before, part.path)
+        .and_then(Value::as_object)
+        .unwrap_or(&none);
     let Some(Value::Object(after)) = part
         .path
         .iter()

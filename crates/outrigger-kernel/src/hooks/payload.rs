@@ -57,7 +57,11 @@ pub struct Context {
 impl Context {
     /// Returns the texts that handlers added.
     pub fn read(output: &Value) -> impl Iterator<Item = &str> {
-        let context = output.get("context").and_then(Value::as_array);
-        context.into_iter().flatten().filter_map(Value::as_str)
+        output
+            .get("context")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
     }
 }

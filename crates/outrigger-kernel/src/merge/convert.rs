@@ -107,8 +107,10 @@ impl Converter {
                     attempt: part.message_id.clone(),
                 };
                 let author = author.cloned().unwrap_or_else(unknown);
-                let placed = self.part(&author, part, form).into_iter();
-                placed.map(Change::Put).collect()
+                self.part(&author, part, form)
+                    .into_iter()
+                    .map(Change::Put)
+                    .collect()
             }
             Event::MessageRemoved { message_id, .. } => {
                 vec![Change::Remove(message_id.to_string())]
@@ -121,8 +123,10 @@ impl Converter {
                 let key = format!("{message_id}/{part_id}");
                 // In this form a call has two messages.
                 let result = (form == Form::Apart).then(|| format!("{key}-result"));
-                let keys = core::iter::once(key).chain(result);
-                keys.map(Change::Remove).collect()
+                core::iter::once(key)
+                    .chain(result)
+                    .map(Change::Remove)
+                    .collect()
             }
             _ => vec![],
         }
@@ -258,8 +262,9 @@ fn text_of(author: &Author, part: &Part) -> Option<(EntryState, ConversationMess
             let is_complete =
                 author.role == "user" || text.time.as_ref().is_none_or(|time| time.end.is_some());
             let at = text.time.as_ref().map_or(author.created, |time| time.start);
-            let flags = [("synthetic", text.synthetic), ("ignored", text.ignored)].into_iter();
-            let flags = flags.filter(|(_, flag)| *flag == Some(true));
+            let flags = [("synthetic", text.synthetic), ("ignored", text.ignored)]
+                .into_iter()
+                .filter(|(_, flag)| *flag == Some(true));
             let fields = flags.map(|(key, _)| (key.to_string(), json!(true)));
             let message = said("text", text.text.clone(), at, fields.collect());
             Some((state(is_complete), message))
@@ -280,8 +285,11 @@ fn text_of(author: &Author, part: &Part) -> Option<(EntryState, ConversationMess
 /// Returns kind, content and fields of a part that is complete from the start.
 fn fact(part: &PartKind) -> Option<(&'static str, String, Object)> {
     let named = |fields: &Object, key: &str| {
-        let name = fields.get(key).and_then(Value::as_str);
-        name.unwrap_or_default().to_string()
+        fields
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_string()
     };
     Some(match part {
         PartKind::File(file) => ("file", named(file, "filename"), file.clone()),
@@ -290,9 +298,9 @@ fn fact(part: &PartKind) -> Option<(&'static str, String, Object)> {
         PartKind::Retry(retry) => {
             let why = retry
                 .get("error")
-                .and_then(|it| it.pointer("/data/message"));
-            let why = why.and_then(Value::as_str);
-            let why = why.unwrap_or("the request is made again");
+                .and_then(|it| it.pointer("/data/message"))
+                .and_then(Value::as_str)
+                .unwrap_or("the request is made again");
             ("retry", why.to_string(), retry.clone())
         }
         PartKind::Compaction(asked) => {
@@ -300,9 +308,14 @@ fn fact(part: &PartKind) -> Option<(&'static str, String, Object)> {
             ("compaction", text, asked.clone())
         }
         PartKind::Patch(patch) => {
-            let files = patch.get("files").and_then(Value::as_array);
-            let files = files.into_iter().flatten().filter_map(Value::as_str);
-            let files: Vec<String> = files.map(ToString::to_string).collect();
+            let files: Vec<String> = patch
+                .get("files")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(ToString::to_string)
+                .collect();
             let noun = if files.len() == 1 { "file" } else { "files" };
             let text = format!("{} {noun} changed", files.len());
             let fields = json!({ "details": to_value(&Details::FileList { files }) });

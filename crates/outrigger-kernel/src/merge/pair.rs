@@ -28,8 +28,10 @@ fn describe(
     result: &ConversationMessage,
 ) -> Description {
     let own = start.metadata.get("tool_name");
-    let name = own.or_else(|| result.metadata.get("tool_name"));
-    let name = name.and_then(Value::as_str).unwrap_or_default();
+    let name = own
+        .or_else(|| result.metadata.get("tool_name"))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let is_plugins = start.metadata.contains_key(PLUGIN) || result.metadata.contains_key(PLUGIN);
     let known = processors.iter().filter(|_| !is_plugins);
     let processor = known

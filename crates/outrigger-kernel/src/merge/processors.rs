@@ -52,8 +52,9 @@ pub(super) fn declared(result: &ConversationMessage) -> Declared {
         return Declared::default();
     }
     let details = reported(result, "/details").cloned();
-    let summary = reported(result, "/summary").and_then(Value::as_str);
-    let summary = summary.filter(|text| !text.trim().is_empty() && text.len() <= MAX_SUMMARY);
+    let summary = reported(result, "/summary")
+        .and_then(Value::as_str)
+        .filter(|text| !text.trim().is_empty() && text.len() <= MAX_SUMMARY);
     Declared {
         details: details.and_then(|details| from_value(details).ok()),
         summary: summary.map(|text| text.replace(['\n', '\r'], " ")),

@@ -174,8 +174,10 @@ impl Turn {
         let Folded { output, changed_by } = folded;
         match point {
             HookPoint::RunBeforeCommand => {
-                let drafts = output.as_ref().and_then(before_command::read);
-                let drafts = drafts.unwrap_or_else(|| self.begin.parts.clone());
+                let drafts = output
+                    .as_ref()
+                    .and_then(before_command::read)
+                    .unwrap_or_else(|| self.begin.parts.clone());
                 let before = first_subtask(self.begin.parts.iter().map(|part| &part.kind));
                 let after = first_subtask(drafts.iter().map(|part| &part.kind));
                 self.subtask_caused_by(before != after, &changed_by);

@@ -227,8 +227,10 @@ impl Turn {
             HookPoint::RunBeforeStart => (&[][..], &self.offered[..]),
             _ => (&self.begin.parts[..], &[][..]),
         };
-        let drafts = drafts.iter().map(|part| &part.kind);
-        drafts.chain(offered.iter().map(|part| &part.kind))
+        drafts
+            .iter()
+            .map(|part| &part.kind)
+            .chain(offered.iter().map(|part| &part.kind))
     }
 
     /// Returns the step of the model, from 1; 0 before the first.

@@ -153,8 +153,11 @@ impl Turn {
             Some(Ok(MessageInfo::User(mut changed))) => {
                 // Hooks cannot choose the executor.
                 changed.extra.remove(EXECUTOR);
-                let executor = self.user.extra.get(EXECUTOR);
-                let executor = executor.map(|it| (EXECUTOR.to_string(), it.clone()));
+                let executor = self
+                    .user
+                    .extra
+                    .get(EXECUTOR)
+                    .map(|it| (EXECUTOR.to_string(), it.clone()));
                 changed.extra.extend(executor);
                 UserMessage {
                     id: self.user.id.clone(),

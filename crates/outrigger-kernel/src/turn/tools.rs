@@ -64,8 +64,9 @@ impl Turn {
 
     /// Finds a tool by name, ignoring case: models sometimes get it wrong.
     fn known_name(&self, tool: &str) -> Option<&str> {
-        let exact = self.tools.iter().find(|known| known.name == tool);
-        exact
+        self.tools
+            .iter()
+            .find(|known| known.name == tool)
             .or_else(|| {
                 self.tools
                     .iter()

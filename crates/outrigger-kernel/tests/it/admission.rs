@@ -417,8 +417,11 @@ fn profiles_by_table() {
             bins: texts(&["python3"]),
         };
         let entries = decide(all, &rules, &machine);
-        let off = entries.iter().filter(|it| !it.is_enabled());
-        off.map(|it| it.candidate.id.clone()).collect::<Vec<_>>()
+        entries
+            .iter()
+            .filter(|it| !it.is_enabled())
+            .map(|it| it.candidate.id.clone())
+            .collect::<Vec<_>>()
     };
     assert_eq!(running(Profile::Minimal), ["mcp", "telegram"]);
     assert_eq!(running(Profile::Messaging), ["mcp"]);
@@ -439,11 +442,14 @@ fn who_needs_whom() {
             &Rules::default(),
             &Machine::default(),
         );
-        let lines = entries.iter().map(|entry| match &entry.disabled {
-            None => format!("{} runs", entry.candidate.id),
-            Some(reason) => format!("{}: {}", entry.candidate.id, reason.text()),
-        });
-        lines.collect::<Vec<_>>().join("; ")
+        entries
+            .iter()
+            .map(|entry| match &entry.disabled {
+                None => format!("{} runs", entry.candidate.id),
+                Some(reason) => format!("{}: {}", entry.candidate.id, reason.text()),
+            })
+            .collect::<Vec<_>>()
+            .join("; ")
     };
     for (list, want) in [
         (&[("a", &["b"][..]), ("b", &[])][..], "a runs; b runs"),
@@ -500,8 +506,11 @@ fn any_candidate() -> impl Strategy<Value = Candidate> {
 }
 
 fn all(found: &[Candidate]) -> Vec<Candidate> {
-    let bundled = BUNDLED.iter().map(|it| it.candidate());
-    bundled.chain(found.iter().cloned()).collect()
+    BUNDLED
+        .iter()
+        .map(|it| it.candidate())
+        .chain(found.iter().cloned())
+        .collect()
 }
 
 proptest! {

@@ -29,9 +29,10 @@ impl Written {
     }
 
     pub(crate) fn placed(&self, converter: &Converter, form: Form) -> Vec<Placed> {
-        let parts = self.0.values();
-        let placed = parts.flat_map(|part| converter.part(&assistant(), part, form));
-        placed.collect()
+        self.0
+            .values()
+            .flat_map(|part| converter.part(&assistant(), part, form))
+            .collect()
     }
 }
 

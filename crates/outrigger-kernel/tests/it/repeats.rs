@@ -4,22 +4,26 @@ use outrigger_kernel::repeats::{Made, Repeats, is_loop};
 use proptest::prelude::*;
 
 fn made(calls: &[(u64, u64)]) -> Vec<Made> {
-    let made = calls.iter().map(|(call, result)| Made {
-        call: *call,
-        result: Some(*result),
-    });
-    made.collect()
+    calls
+        .iter()
+        .map(|(call, result)| Made {
+            call: *call,
+            result: Some(*result),
+        })
+        .collect()
 }
 
 /// Returns whether any of these calls is a repetition; the result of each is fed before the next call.
 fn loops(calls: &[(u64, u64)]) -> Vec<bool> {
     let mut repeats = Repeats::default();
-    let each = calls.iter().map(|(call, result)| {
-        let (position, repeats_itself) = repeats.add(*call);
-        repeats.answered(position, *result);
-        repeats_itself
-    });
-    each.collect()
+    calls
+        .iter()
+        .map(|(call, result)| {
+            let (position, repeats_itself) = repeats.add(*call);
+            repeats.answered(position, *result);
+            repeats_itself
+        })
+        .collect()
 }
 
 #[test]

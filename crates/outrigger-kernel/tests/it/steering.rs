@@ -21,8 +21,12 @@ fn join_with(drive: &mut Drive, begin: Begin) {
 
 /// Returns the message that the current step answers.
 fn parent(drive: &Drive) -> String {
-    let message = drive.turn.as_ref().and_then(|turn| turn.message());
-    message.map(|m| m.parent_id.to_string()).unwrap_or_default()
+    drive
+        .turn
+        .as_ref()
+        .and_then(|turn| turn.message())
+        .map(|m| m.parent_id.to_string())
+        .unwrap_or_default()
 }
 
 #[test]

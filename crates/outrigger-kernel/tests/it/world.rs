@@ -448,8 +448,9 @@ impl Stored {
             value
         };
         let of = |id: &MessageId| {
-            let parts = self.parts.values().filter(|part| part.message_id == *id);
-            parts
+            self.parts
+                .values()
+                .filter(|part| part.message_id == *id)
                 .map(|part| bare(serde_json::to_value(part).unwrap()))
                 .collect::<Vec<_>>()
         };

@@ -91,27 +91,30 @@ impl Project {
 
     /// Returns `file: message, message` of all diagnostics.
     pub(crate) fn diagnostics(&self, lsp: &Lsp) -> String {
-        let lines = lsp.diagnostics().into_iter().map(|(path, list)| {
-            let texts: Vec<_> = list
-                .iter()
-                .map(|d| d["message"].as_str().unwrap().to_owned())
-                .collect();
-            let path = path
-                .strip_prefix(self.directory())
-                .unwrap()
-                .display()
-                .to_string();
-            format!("{path}: {}", texts.join(", "))
-        });
-        lines.collect::<Vec<_>>().join("; ")
+        lsp.diagnostics()
+            .into_iter()
+            .map(|(path, list)| {
+                let texts: Vec<_> = list
+                    .iter()
+                    .map(|d| d["message"].as_str().unwrap().to_owned())
+                    .collect();
+                let path = path
+                    .strip_prefix(self.directory())
+                    .unwrap()
+                    .display()
+                    .to_string();
+                format!("{path}: {}", texts.join(", "))
+            })
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 }
 
 /// Returns `id root status` of all servers.
 pub(crate) fn listed(lsp: &Lsp) -> String {
-    let lines = lsp
-        .status()
+    lsp.status()
         .into_iter()
-        .map(|s| format!("{} {:?} {}", s.id, s.root, s.status));
-    lines.collect::<Vec<_>>().join("; ")
+        .map(|s| format!("{} {:?} {}", s.id, s.root, s.status))
+        .collect::<Vec<_>>()
+        .join("; ")
 }

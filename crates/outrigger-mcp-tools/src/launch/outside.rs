@@ -66,12 +66,15 @@ impl<'a> Outside<'a> {
     }
 
     fn command(&self, env: &[(OsString, OsString)]) -> Result<Vec<String>, LaunchRefusal> {
-        let words = self.request.command.iter().enumerate();
-        let words = words.map(|(at, word)| match at {
-            0 => self.program(word, env),
-            _ => self.argument(word, self.is_run(at)),
-        });
-        words.collect()
+        self.request
+            .command
+            .iter()
+            .enumerate()
+            .map(|(at, word)| match at {
+                0 => self.program(word, env),
+                _ => self.argument(word, self.is_run(at)),
+            })
+            .collect()
     }
 
     pub(super) fn launch(&self, spawner: Spawner) -> Result<Launch, LaunchRefusal> {
@@ -124,8 +127,7 @@ impl<'a> Outside<'a> {
             }
             let mut value = value.clone();
             if known == "PATH" {
-                let paths = std::env::split_paths(&value);
-                let paths = paths.filter(|it| {
+                let paths = std::env::split_paths(&value).filter(|it| {
                     it.is_absolute() && !self.holds(it) && !host_path::is_passed_over(it)
                 });
                 value = std::env::join_paths(paths).unwrap_or_default();
@@ -232,8 +234,8 @@ impl<'a> Outside<'a> {
         let is_within = |it: &PathBuf| it.starts_with(directory) || self.holds(it);
         let base = [data, std::env::temp_dir()]
             .into_iter()
-            .find(|it| !is_within(it));
-        let base = base.ok_or(io::ErrorKind::NotFound)?;
+            .find(|it| !is_within(it))
+            .ok_or(io::ErrorKind::NotFound)?;
         clean(&base);
         let process = std::process::id();
         for _ in 0..1000 {

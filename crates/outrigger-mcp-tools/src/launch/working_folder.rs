@@ -179,8 +179,12 @@ fn script_starts_runner(path: &Path) -> bool {
     let Ok(text) = text else {
         return false;
     };
-    let first = text.lines().next().and_then(|it| it.strip_prefix("#!"));
-    let first: Vec<&str> = first.map(|it| words(it).collect()).unwrap_or_default();
+    let first: Vec<&str> = text
+        .lines()
+        .next()
+        .and_then(|it| it.strip_prefix("#!"))
+        .map(|it| words(it).collect())
+        .unwrap_or_default();
     let is_shell = |word: &&str| SHELLS.contains(&name_of(word).as_str());
     let of_shell = first.iter().any(is_shell) || path.extension().is_some_and(|it| it == "sh");
     if !of_shell {

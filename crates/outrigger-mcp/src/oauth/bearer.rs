@@ -137,15 +137,17 @@ impl Bearer {
         let read = Challenge::read(challenge);
         let wanted = read.scope.clone().unwrap_or_default();
         let tokens = self.entry().tokens;
-        let had = tokens.as_ref().map(|tokens| {
-            [&tokens.asked_scope, &tokens.scope]
-                .into_iter()
-                .flatten()
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(" ")
-        });
-        let had = had.unwrap_or_default();
+        let had = tokens
+            .as_ref()
+            .map(|tokens| {
+                [&tokens.asked_scope, &tokens.scope]
+                    .into_iter()
+                    .flatten()
+                    .cloned()
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+            .unwrap_or_default();
         let is_new = wanted
             .split_whitespace()
             .any(|word| !had.split_whitespace().any(|known| known == word));
@@ -180,8 +182,10 @@ impl Bearer {
     /// Returns the scope of a login: if more rights are needed, including the existing ones.
     pub(crate) fn widened(&self, scope: Option<&str>) -> Option<String> {
         let entry = self.entry();
-        let granted = entry.tokens.filter(|_| entry.wanted.is_some());
-        let granted = granted.and_then(|tokens| tokens.scope);
+        let granted = entry
+            .tokens
+            .filter(|_| entry.wanted.is_some())
+            .and_then(|tokens| tokens.scope);
         match (granted, scope) {
             (Some(granted), Some(scope)) => Some(union(&granted, scope)),
             (_, scope) => scope.map(str::to_owned),
@@ -225,12 +229,13 @@ impl Bearer {
                 ))
             })?;
         }
-        let client = self.client();
-        let client = client
+        let client = self
+            .client()
             .ok_or_else(|| wrong("a login without a person needs `oauth.clientId`".to_owned()))?;
         let identity = self.identity(&client);
-        let tokens = machine::tokens(&self.config, &self.url, &endpoints, &identity).await;
-        let tokens = tokens.map_err(wrong)?;
+        let tokens = machine::tokens(&self.config, &self.url, &endpoints, &identity)
+            .await
+            .map_err(wrong)?;
         let token = tokens.access_token.clone();
         self.logged_in(tokens)?;
         Ok(token)
@@ -315,8 +320,11 @@ impl Bearer {
 
     /// Returns the URL of our client metadata document, if no client is configured.
     pub(crate) fn document(&self) -> Option<&str> {
-        let url = self.config.settings.client_metadata_url.as_deref();
-        url.filter(|_| self.config.client_id.is_none())
+        self.config
+            .settings
+            .client_metadata_url
+            .as_deref()
+            .filter(|_| self.config.client_id.is_none())
     }
 
     /// Updates the stored data.

@@ -199,10 +199,11 @@ async fn resource_metadata(
 /// Checks the resource. Metadata of another resource would send the token to another server. According to RFC 9728 they must name the URL
 /// of the server itself. Many servers name their root, which is accepted from the location that only the owner of the root controls.
 fn check_resource(meta: &Value, place: &Url, url: &Url) -> Result<(), String> {
-    let named = meta["resource"].as_str();
-    let named = named.ok_or_else(|| "its metadata name no `resource`".to_owned())?;
-    let named = Url::parse(named);
-    let named = named.map_err(|_| "`resource` of its metadata is not an address".to_owned())?;
+    let named = meta["resource"]
+        .as_str()
+        .ok_or_else(|| "its metadata name no `resource`".to_owned())?;
+    let named =
+        Url::parse(named).map_err(|_| "`resource` of its metadata is not an address".to_owned())?;
     if named.origin() != url.origin() || !within(named.path(), url.path()) {
         return Err(format!("its metadata are those of another server: {named}"));
     }

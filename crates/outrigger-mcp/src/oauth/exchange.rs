@@ -141,10 +141,11 @@ pub(crate) async fn tokens(
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
 pub(crate) fn form(fields: &[(&str, &str)]) -> String {
-    let fields = fields
+    fields
         .iter()
-        .map(|(key, value)| format!("{key}={}", escape(value)));
-    fields.collect::<Vec<_>>().join("&")
+        .map(|(key, value)| format!("{key}={}", escape(value)))
+        .collect::<Vec<_>>()
+        .join("&")
 }
 
 /// Returns an authorization server's error.

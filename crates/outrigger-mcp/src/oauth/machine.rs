@@ -37,8 +37,9 @@ pub(super) async fn tokens(
     if let Some(scope) = scope {
         fields.push(("scope", scope));
     }
-    let tokens = exchange::tokens(endpoints, identity, &fields).await;
-    let mut tokens = tokens.map_err(|refused| refused.reason)?;
+    let mut tokens = exchange::tokens(endpoints, identity, &fields)
+        .await
+        .map_err(|refused| refused.reason)?;
     tokens.asked_scope = scope.cloned();
     Ok(tokens)
 }
@@ -54,8 +55,7 @@ async fn vouched(
         .map_err(|error| format!("the ID token {}: {error}", file.display()))?;
     let token = String::from_utf8_lossy(&token);
     let endpoint = acceptable(&provider.token_endpoint)?;
-    let resource = endpoints.resource.as_deref();
-    let resource = resource.unwrap_or(server.as_str());
+    let resource = endpoints.resource.as_deref().unwrap_or(server.as_str());
     let mut fields = vec![
         ("grant_type", TOKEN_EXCHANGE),
         ("requested_token_type", ID_JAG),

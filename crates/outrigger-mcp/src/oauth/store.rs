@@ -226,11 +226,14 @@ impl TokenStore {
     }
 
     fn read(&self) -> BTreeMap<String, Entry> {
-        let text = self.path.as_ref();
-        let text = text.map(|path| outrigger_files::read(path, outrigger_files::DATA));
-        let all = text.and_then(Result::ok);
-        let all = all.and_then(|text| serde_json::from_slice(&text).ok());
-        let all = all.unwrap_or_default();
+        let text = self
+            .path
+            .as_ref()
+            .map(|path| outrigger_files::read(path, outrigger_files::DATA));
+        let all = text
+            .and_then(Result::ok)
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default();
         self.report(&all);
         all
     }

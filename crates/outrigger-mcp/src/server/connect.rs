@@ -211,8 +211,9 @@ impl Server {
             });
         };
         let decided = tokio::task::spawn_blocking(move || launcher.launch(&request)).await;
-        let launch = decided.map_err(|_| stopped())?;
-        launch.map_err(|refusal| refused(&refusal.reason, &refusal.hint))
+        decided
+            .map_err(|_| stopped())?
+            .map_err(|refusal| refused(&refusal.reason, &refusal.hint))
     }
 
     async fn relist(&self, link: &Link) {

@@ -46,11 +46,13 @@ fn line(errors: &[McpError]) -> Option<String> {
     if let [error] = errors {
         return Some(format!("[mcp] {error}"));
     }
-    let named = errors.iter().filter_map(|error| match error {
-        McpError::Unreachable { server, host, .. } => Some(format!("{server} at {host}")),
-        _ => None,
-    });
-    let mut named: Vec<String> = named.collect();
+    let mut named: Vec<String> = errors
+        .iter()
+        .filter_map(|error| match error {
+            McpError::Unreachable { server, host, .. } => Some(format!("{server} at {host}")),
+            _ => None,
+        })
+        .collect();
     named.sort();
     named.dedup();
     (!named.is_empty()).then(|| {

@@ -369,8 +369,9 @@ enum Broken {
 }
 
 fn resume(parser: &Parser) -> Option<Resume> {
-    let last = parser.last_event_id();
-    let last = last.filter(|id| id.len() <= MAX_EVENT_ID)?;
+    let last = parser
+        .last_event_id()
+        .filter(|id| id.len() <= MAX_EVENT_ID)?;
     let (least, most) = RETRY_LIMITS;
     Some(Resume {
         last: HeaderValue::from_bytes(last.as_bytes()).ok()?,

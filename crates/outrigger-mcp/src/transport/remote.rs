@@ -150,8 +150,12 @@ impl Remote {
     pub(crate) async fn refused(&self, mut response: Response) -> McpError {
         let status = response.status();
         let page = response.chunk().await.ok().flatten().unwrap_or_default();
-        let page = self.hide(String::from_utf8_lossy(&page).into_owned());
-        let page: String = page.trim().chars().take(MAX_QUOTED).collect();
+        let page: String = self
+            .hide(String::from_utf8_lossy(&page).into_owned())
+            .trim()
+            .chars()
+            .take(MAX_QUOTED)
+            .collect();
         let reason = if page.is_empty() {
             format!("HTTP {status}")
         } else {
@@ -174,8 +178,9 @@ impl Remote {
         if !error.is_connect() {
             return self.http(reason(error, &self.url));
         }
-        let host = reqwest::Url::parse(&self.url);
-        let host = host.ok().and_then(|url| url.host_str().map(str::to_owned));
+        let host = reqwest::Url::parse(&self.url)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned));
         McpError::Unreachable {
             server: self.server.clone(),
             host: host.unwrap_or_default(),
@@ -205,8 +210,12 @@ impl Remote {
 
 /// Returns a refusal's challenge.
 pub(crate) fn challenge_of(response: &Response) -> Option<String> {
-    let value = response.headers().get(WWW_AUTHENTICATE)?;
-    value.to_str().ok().map(str::to_owned)
+    response
+        .headers()
+        .get(WWW_AUTHENTICATE)?
+        .to_str()
+        .ok()
+        .map(str::to_owned)
 }
 
 /// Returns whether a token has too few rights (RFC 6750).

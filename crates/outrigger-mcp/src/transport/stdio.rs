@@ -234,8 +234,9 @@ fn quote(bytes: &[u8], secrets: &Secrets) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(STDERR_LINE)]);
     // Redacted before it is truncated, which might leave half a secret.
     let text = secrets.hide(text.into_owned());
-    let shown = text.trim().chars().take(MAX_QUOTED);
-    shown
+    text.trim()
+        .chars()
+        .take(MAX_QUOTED)
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
 }

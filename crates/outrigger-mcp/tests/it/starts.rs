@@ -51,8 +51,9 @@ async fn a_server_that_does_not_come_up_is_listed_with_its_cause_and_costs_nothi
         "good": node(&[]),
     }))
     .await;
-    let list = room.servers.status();
-    let list: Vec<String> = list
+    let list: Vec<String> = room
+        .servers
+        .status()
         .iter()
         .map(|status| format!("{} {}", status.name, room.cause(&status.name)))
         .collect();

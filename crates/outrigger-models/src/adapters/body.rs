@@ -99,8 +99,8 @@ impl Items {
 
     fn pieces(&self) -> impl Iterator<Item = &str> {
         let kept = self.kept.iter();
-        let kept = kept.flat_map(|(before, kept)| [before.as_str(), kept]);
-        kept.chain([self.end.as_str()])
+        kept.flat_map(|(before, kept)| [before.as_str(), kept])
+            .chain([self.end.as_str()])
     }
 
     fn len(&self) -> usize {

@@ -174,10 +174,9 @@ impl Catalog {
         let Some((path, _)) = self.newest() else {
             return Table::new();
         };
-        let read = outrigger_files::read(path, outrigger_files::DATA)
+        outrigger_files::read(path, outrigger_files::DATA)
             .map_err(|error| error.to_string())
-            .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()));
-        read.unwrap_or_else(|error| {
+            .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string())).unwrap_or_else(|error| {
             tracing::warn!(path = %path.display(), %error, "the cached model catalog cannot be read; using the built-in table");
             Table::new()
         })
@@ -192,8 +191,10 @@ impl Catalog {
 
     /// Returns the catalog's entry of a provider.
     pub(crate) fn provider(&self, id: &str) -> Option<Arc<CatalogProvider>> {
-        let published = self.published().get(id).cloned();
-        published.or_else(|| self.known().providers.get(id).cloned())
+        self.published()
+            .get(id)
+            .cloned()
+            .or_else(|| self.known().providers.get(id).cloned())
     }
 
     /// Returns the names of all known providers.

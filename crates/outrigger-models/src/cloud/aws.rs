@@ -61,8 +61,9 @@ fn keys(settings: &Settings) -> Result<Keys, String> {
     let named = || settings.variable(&["AWS_PROFILE"]);
     let profile = profile.or_else(named).unwrap_or("default");
     let file = |name: &str, default: &str| {
-        let named = variable(name).map(PathBuf::from);
-        named.or_else(|| settings.home_file(default))
+        variable(name)
+            .map(PathBuf::from)
+            .or_else(|| settings.home_file(default))
     };
     let credentials = file("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
     let config = file("AWS_CONFIG_FILE", ".aws/config");
@@ -70,11 +71,10 @@ fn keys(settings: &Settings) -> Result<Keys, String> {
         (credentials, profile.to_owned()),
         (config, format!("profile {profile}")),
     ];
-    let found = files.iter().find_map(|(path, section)| {
+    files.iter().find_map(|(path, section)| {
         let text = outrigger_files::read_to_string(path.as_deref()?, outrigger_files::SETTINGS);
         in_section(&text.ok()?, section)
-    });
-    found.ok_or_else(|| {
+    }).ok_or_else(|| {
         format!(
             "there are no keys of AWS: set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (`aws \
              configure export-credentials --profile {profile} --format env` prints them for logins and roles, too)"
@@ -133,10 +133,10 @@ impl Signing<'_> {
         }
         let names: Vec<&str> = signed.iter().map(|(name, _)| *name).collect();
         let names = names.join(";");
-        let lines = signed
+        let lines: String = signed
             .iter()
-            .map(|(name, value)| format!("{name}:{value}\n"));
-        let lines: String = lines.collect();
+            .map(|(name, value)| format!("{name}:{value}\n"))
+            .collect();
         // All services but one require the path to be encoded once more.
         let path: Vec<String> = url.path().split('/').map(encoded).collect();
         let query = url.query().unwrap_or_default();
@@ -154,8 +154,8 @@ impl Signing<'_> {
         // The client sets the host itself.
         let put = signed.into_iter().skip(1);
         for (name, value) in put.chain([("authorization", authorization)]) {
-            let value = HeaderValue::from_str(&value);
-            let mut value = value.map_err(|_| "a key of AWS has characters that cannot be sent")?;
+            let mut value = HeaderValue::from_str(&value)
+                .map_err(|_| "a key of AWS has characters that cannot be sent")?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
@@ -237,8 +237,11 @@ mod tests {
                 ("AWS_SHARED_CREDENTIALS_FILE", file),
                 ("AWS_CONFIG_FILE", "/no/such/file"),
             ];
-            let env = env.into_iter().chain(places);
-            let env = env.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+            let env = env
+                .into_iter()
+                .chain(places)
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .collect();
             let options = serde_json::from_str(options).unwrap();
             let got = keys(&Settings::new(&options, &env)).ok();
             let got = got

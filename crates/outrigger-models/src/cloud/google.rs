@@ -117,8 +117,9 @@ impl Tokens {
         if let Some(named) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
             return Some(named.into());
         }
-        let folder = variable("CLOUDSDK_CONFIG").map(PathBuf::from);
-        let folder = folder.or_else(|| self.settings.home_file(".config/gcloud"))?;
+        let folder = variable("CLOUDSDK_CONFIG")
+            .map(PathBuf::from)
+            .or_else(|| self.settings.home_file(".config/gcloud"))?;
         Some(folder.join("application_default_credentials.json"))
     }
 
@@ -133,8 +134,8 @@ impl Tokens {
                 file.display()
             )
         };
-        let text = outrigger_files::read(&file, outrigger_files::SETTINGS);
-        let text = text.map_err(|error| wrong(error.to_string()))?;
+        let text = outrigger_files::read(&file, outrigger_files::SETTINGS)
+            .map_err(|error| wrong(error.to_string()))?;
         // Its content is not shown.
         let account: Account = serde_json::from_slice(&text).map_err(|_| {
             wrong("they are of another kind than `service_account` and `authorized_user`".into())

@@ -119,8 +119,10 @@ impl Settings {
 
     /// Returns the first of these variables that is set.
     fn variable(&self, names: &[&str]) -> Option<&str> {
-        let found = names.iter().find_map(|name| self.variables.get(*name));
-        found.map(String::as_str)
+        names
+            .iter()
+            .find_map(|name| self.variables.get(*name))
+            .map(String::as_str)
     }
 
     fn resource(&self) -> Option<&str> {

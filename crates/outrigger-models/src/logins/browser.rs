@@ -61,8 +61,9 @@ impl Drop for Browser {
 /// # Errors
 /// The port is taken, or the system has no randomness.
 pub(super) async fn begin(plan: Plan) -> Result<(String, Browser), String> {
-    let callback = Callback::listen(plan.port, plan.path).await;
-    let callback = callback.map_err(|why| format!("{why}; another method needs no port"))?;
+    let callback = Callback::listen(plan.port, plan.path)
+        .await
+        .map_err(|why| format!("{why}; another method needs no port"))?;
     let redirect = format!("http://{}:{}{}", plan.host, callback.port(), plan.path);
     let (verifier, state) = (random()?, random()?);
     let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));

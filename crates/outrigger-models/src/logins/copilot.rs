@@ -75,8 +75,10 @@ pub(super) fn domain(typed: &str) -> Result<String, String> {
         && url.fragment().is_none()
         && url.username().is_empty()
         && url.password().is_none();
-    let host = url.host_str().filter(|host| !host.is_empty() && is_plain);
-    let host = host.ok_or_else(wrong)?;
+    let host = url
+        .host_str()
+        .filter(|host| !host.is_empty() && is_plain)
+        .ok_or_else(wrong)?;
     Ok(match url.port() {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),

@@ -94,8 +94,10 @@ fn account_of(token: &str) -> Option<String> {
         "/organizations/0/id",
     ];
     let mut found = places.into_iter();
-    let account = found.find_map(|place| claims.pointer(place)?.as_str());
-    account.filter(|it| !it.is_empty()).map(str::to_owned)
+    found
+        .find_map(|place| claims.pointer(place)?.as_str())
+        .filter(|it| !it.is_empty())
+        .map(str::to_owned)
 }
 
 /// Returns a token's claims (RFC 7519). The signature is not checked: it came from its server, and nothing is allowed by it.

@@ -69,10 +69,10 @@ impl Wait {
     pub(super) fn of(answer: &TokenResponse) -> Self {
         let number = |key: &str| {
             let value = answer.body.get(key)?;
-            let number = value
+            value
                 .as_f64()
-                .or_else(|| value.as_str()?.trim().parse().ok());
-            number.filter(|it| it.is_finite() && *it > 0.0)
+                .or_else(|| value.as_str()?.trim().parse().ok())
+                .filter(|it| it.is_finite() && *it > 0.0)
         };
         let lifetime = number("expires_in").map_or(LIFETIME, Duration::from_secs_f64);
         Self {

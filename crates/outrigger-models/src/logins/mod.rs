@@ -82,8 +82,9 @@ impl Service {
 /// Returns the built-in login methods, by provider. Labels are those of OpenCode, which scripts use.
 #[must_use]
 pub fn login_methods() -> BTreeMap<String, Vec<AuthMethod>> {
-    let all = Service::ALL.into_iter();
-    all.map(|service| (service.provider().to_owned(), service.methods()))
+    Service::ALL
+        .into_iter()
+        .map(|service| (service.provider().to_owned(), service.methods()))
         .collect()
 }
 

@@ -194,14 +194,14 @@ impl LoginTokens {
             ("refresh_token", refresh.clone()),
             ("client_id", client.to_owned()),
         ];
-        let answer = post_form(&self.servers.at(url), &form).await;
-        let answer = answer.map_err(Unsigned::Passing)?;
+        let answer = post_form(&self.servers.at(url), &form)
+            .await
+            .map_err(Unsigned::Passing)?;
         // A busy server proves nothing about the login.
         if answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS {
             return Err(Unsigned::Passing(self.scrub(&answer.refusal())));
         }
-        let renewed = credential(&answer, Some(&stored.credential));
-        let renewed = renewed.map_err(|why| {
+        let renewed = credential(&answer, Some(&stored.credential)).map_err(|why| {
             let why = self.scrub(&why).replace(encoded(refresh).as_str(), "");
             let name = self.service.name();
             Unsigned::Login(format!("the login at {name} cannot be renewed: {why}"))

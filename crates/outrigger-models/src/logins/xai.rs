@@ -60,8 +60,9 @@ pub(super) async fn on_another_device(servers: &LoginServers) -> Result<WaitingL
         gives: device::Gives::Renewable,
     };
     let whole = answer.text("verification_uri_complete");
-    let page = whole.map_or_else(|| needed(&answer, "verification_uri"), Ok)?;
-    let page = page.to_owned();
+    let page = whole
+        .map_or_else(|| needed(&answer, "verification_uri"), Ok)?
+        .to_owned();
     let code = needed(&answer, "user_code")?;
     Ok(WaitingLogin::device(page, code, device))
 }

@@ -199,8 +199,10 @@ impl Models {
     /// Returns whether requests to a provider can be made.
     #[must_use]
     pub fn is_usable(&self, id: &str) -> bool {
-        let provider = self.provider(id).ok().flatten();
-        provider.is_some_and(|it| it.can_be_used())
+        self.provider(id)
+            .ok()
+            .flatten()
+            .is_some_and(|it| it.can_be_used())
     }
 
     /// Returns why requests to a provider have no key although the user has one for it.
@@ -322,8 +324,11 @@ impl Models {
     /// Returns the providers that plugins have contributed.
     fn of_plugins(&self) -> Vec<String> {
         let overlays = lock(&self.inner.overlays);
-        let own = overlays.iter().filter(|(_, overlay)| overlay.own.is_some());
-        own.map(|(id, _)| id.clone()).collect()
+        overlays
+            .iter()
+            .filter(|(_, overlay)| overlay.own.is_some())
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     /// Returns why plugins may not contribute a provider of this name, if so: it is already known, and its key, if there is one,

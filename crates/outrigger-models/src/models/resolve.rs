@@ -75,8 +75,10 @@ impl Models {
     /// Returns whether a provider has a model, listed or by a name of the catalog.
     #[must_use]
     pub fn has_model(&self, id: &str, model: &str) -> bool {
-        let provider = self.provider(id).ok().flatten();
-        provider.is_some_and(|it| self.find_model(&it, model).is_ok())
+        self.provider(id)
+            .ok()
+            .flatten()
+            .is_some_and(|it| self.find_model(&it, model).is_ok())
     }
 
     /// Returns whether the catalog has a provider: one described by the configuration or a plugin does not need it.

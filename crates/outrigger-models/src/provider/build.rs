@@ -132,8 +132,10 @@ impl<'a> Entry<'a> {
     }
 
     fn text(&self, key: &str) -> Option<String> {
-        let value = self.keys.and_then(|keys| keys.get(key));
-        value.and_then(Value::as_str).map(str::to_owned)
+        self.keys
+            .and_then(|keys| keys.get(key))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
     }
 
     /// Returns the clients for its requests, if a plugin named the route.

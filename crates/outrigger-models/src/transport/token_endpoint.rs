@@ -50,9 +50,10 @@ impl TokenResponse {
 /// # Errors
 /// It could not be sent, or was not answered. The request is not shown.
 pub(crate) async fn post_form(url: &str, form: &Form) -> Result<TokenResponse, String> {
-    let pairs = form.iter();
-    let pairs = pairs.map(|(key, value)| format!("{key}={}", encoded(value)));
-    let pairs: Vec<String> = pairs.collect();
+    let pairs: Vec<String> = form
+        .iter()
+        .map(|(key, value)| format!("{key}={}", encoded(value)))
+        .collect();
     post(url, "application/x-www-form-urlencoded", pairs.join("&")).await
 }
 

@@ -98,8 +98,9 @@ async fn logged_in(
     (provider, method): (&str, usize),
     answers: &[(&str, &str)],
 ) -> Result<Value, String> {
-    let answers = answers.iter();
-    let answers = answers.map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+    let answers = answers
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
     let login = models
         .begin_login(provider, method, &answers.collect())
         .await?;
@@ -139,8 +140,11 @@ async fn a_login_on_another_device_waits_until_the_user_has_decided() {
         })
         .await;
         let models = world.models(json!({}));
-        let login = models.begin_login("github-copilot", 0, &[].into()).await;
-        let login = login.unwrap().unwrap();
+        let login = models
+            .begin_login("github-copilot", 0, &[].into())
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(login.begun.url, "https://github.test/login/device");
         assert_eq!(login.begun.instructions, "Enter code: ABCD-1234");
         let stored = login.finish().await;
@@ -218,8 +222,11 @@ async fn a_login_in_the_browser_is_the_one_that_was_begun() {
         .await;
         let models = world.models(json!({}));
         let begin = async || {
-            let login = models.begin_login(provider, 0, &[].into()).await;
-            let login = login.unwrap().unwrap();
+            let login = models
+                .begin_login(provider, 0, &[].into())
+                .await
+                .unwrap()
+                .unwrap();
             let url = reqwest::Url::parse(&login.begun.url).unwrap();
             let value = |name: &str| {
                 let mut pairs = url.query_pairs();
@@ -483,8 +490,9 @@ async fn no_address_of_the_configuration_gets_the_token_of_a_login() {
                 &oauth("access-secret-1", NEVER),
                 json!({ provider: entry }),
             );
-            let model = models.resolve(&ModelRef::parse(&format!("{provider}/{name}")).unwrap());
-            let model = model.unwrap();
+            let model = models
+                .resolve(&ModelRef::parse(&format!("{provider}/{name}")).unwrap())
+                .unwrap();
             let (_, error) =
                 collect(model.stream(&request(vec![user("hi")], &[]), &options(0))).await;
             let error = error.unwrap();
@@ -582,8 +590,11 @@ async fn a_login_at_poe_gives_a_key_that_ends_when_poe_says() {
             "npm": "@ai-sdk/openai-compatible", "api": "https://api.poe.com/v1", "models": { "m": {} },
         } });
         let models = world.models(provider.clone());
-        let login = models.begin_login("poe", 0, &[].into()).await;
-        let login = login.unwrap().unwrap();
+        let login = models
+            .begin_login("poe", 0, &[].into())
+            .await
+            .unwrap()
+            .unwrap();
         let url = reqwest::Url::parse(&login.begun.url).unwrap();
         let value = |name: &str| {
             let mut pairs = url.query_pairs();

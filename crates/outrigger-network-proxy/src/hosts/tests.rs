@@ -174,8 +174,8 @@ fn who_reaches_what() {
         let address = address.parse().unwrap();
         let got = reach
             .before(host, 443)
-            .and_then(|()| reach.address(host, 443, address));
-        let got = got.map_or_else(Refusal::code, |()| "ok");
+            .and_then(|()| reach.address(host, 443, address))
+            .map_or_else(Refusal::code, |()| "ok");
         assert_eq!(got, *want, "{asked:?} {granted:?} {host} {address}");
     }
 }

@@ -115,10 +115,10 @@ impl Pending {
 
     fn owner(&self, peer: SocketAddr) -> Option<Arc<ClientState>> {
         let clients = self.clients.all();
-        let pids = clients
+        let pids: Vec<u32> = clients
             .iter()
-            .map(|known| known.pid.load(Ordering::Relaxed));
-        let pids: Vec<u32> = pids.collect();
+            .map(|known| known.pid.load(Ordering::Relaxed))
+            .collect();
         let at = self.sockets.connects(&pids, peer.port(), self.port)?;
         clients.into_iter().nth(at)
     }

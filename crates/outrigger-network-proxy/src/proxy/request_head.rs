@@ -125,8 +125,10 @@ fn passed_on(
 /// Returns the length of a body if it is specified once and unambiguously.
 fn body_of(request: &httparse::Request<'_, '_>) -> Option<u64> {
     let of = |name: &'static str| {
-        let lines = request.headers.iter();
-        lines.filter(move |line| line.name.eq_ignore_ascii_case(name))
+        request
+            .headers
+            .iter()
+            .filter(move |line| line.name.eq_ignore_ascii_case(name))
     };
     if of("transfer-encoding").next().is_some() {
         return None;

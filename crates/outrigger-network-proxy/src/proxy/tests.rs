@@ -297,8 +297,9 @@ async fn another_proxy_is_gone_through() {
     let env = [(
         "HTTPS_PROXY",
         format!("http://me:pw@{}", listener.local_addr().unwrap()),
-    )];
-    let env = env.map(|(name, value)| (name.to_owned(), value)).into();
+    )]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
     tokio::spawn(async move {
@@ -469,8 +470,9 @@ async fn plain_requests_go_through_another_proxy_as_such() {
     let env = [(
         "HTTPS_PROXY",
         format!("http://me:pw@{}", listener.local_addr().unwrap()),
-    )];
-    let env = env.map(|(name, value)| (name.to_owned(), value)).into();
+    )]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
     let other = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut got = Vec::new();

@@ -29,8 +29,9 @@ impl Upstream {
     #[must_use]
     pub fn of(env: &BTreeMap<String, String>) -> Option<Self> {
         let var = |name: &str| {
-            let small = env.get(&name.to_ascii_lowercase());
-            small.or_else(|| env.get(name)).filter(|it| !it.is_empty())
+            env.get(&name.to_ascii_lowercase())
+                .or_else(|| env.get(name))
+                .filter(|it| !it.is_empty())
         };
         let address = var("HTTPS_PROXY").or_else(|| var("ALL_PROXY"))?;
         let rest = match address.split_once("://") {
@@ -45,10 +46,8 @@ impl Upstream {
         };
         let (host, port) = crate::hosts::authority(place, Some(80))?;
         let past = var("NO_PROXY").map(|list| {
-            let names = list
-                .split(',')
-                .map(|name| name.trim().trim_start_matches('.'));
-            names
+            list.split(',')
+                .map(|name| name.trim().trim_start_matches('.'))
                 .filter(|name| !name.is_empty())
                 .map(str::to_ascii_lowercase)
                 .collect()
@@ -74,11 +73,13 @@ impl Upstream {
 
     /// Returns the header line with its credentials; empty if it has none.
     pub(super) fn login_line(&self) -> String {
-        let login = self.login.as_ref().map(|login| {
-            let login = STANDARD.encode(decoded(login));
-            format!("proxy-authorization: Basic {login}\r\n")
-        });
-        login.unwrap_or_default()
+        self.login
+            .as_ref()
+            .map(|login| {
+                let login = STANDARD.encode(decoded(login));
+                format!("proxy-authorization: Basic {login}\r\n")
+            })
+            .unwrap_or_default()
     }
 
     /// Returns the request for a tunnel.

@@ -13,12 +13,18 @@ pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
         [] => &everything[..],
         patterns => patterns,
     };
-    let unclear = patterns.iter().filter(|_| ask.unclear.is_some());
-    let unclear = unclear.map(|it| evaluate_unclear(&ask.permission, it, layers));
-    let spelled = ask.spellings.iter();
-    let spelled = spelled.map(|it| restricts(&ask.permission, it, layers));
-    let named = patterns.iter().filter(|_| ask.only_named);
-    let named = named.map(|it| by_name(&ask.permission, it, layers));
+    let unclear = patterns
+        .iter()
+        .filter(|_| ask.unclear.is_some())
+        .map(|it| evaluate_unclear(&ask.permission, it, layers));
+    let spelled = ask
+        .spellings
+        .iter()
+        .map(|it| restricts(&ask.permission, it, layers));
+    let named = patterns
+        .iter()
+        .filter(|_| ask.only_named)
+        .map(|it| by_name(&ask.permission, it, layers));
     unclear
         .chain(spelled)
         .chain(named)

@@ -27,8 +27,7 @@ impl PathRules {
         if !self.denials().any(is_about_changes) {
             return;
         }
-        let there = kept.hide.iter().chain(&kept.read_only);
-        let there: BTreeSet<PathBuf> = there.cloned().collect();
+        let there: BTreeSet<PathBuf> = kept.hide.iter().chain(&kept.read_only).cloned().collect();
         policy.clear = policy.clear.clone().and(Arc::new(move |has_ended| {
             let undone = has_ended.then(|| self.take_back(&there));
             undone.flatten().into_iter().collect()

@@ -140,10 +140,9 @@ impl Access {
             [] => &everything[..],
             patterns => patterns,
         };
-        let shown = patterns
+        patterns
             .iter()
-            .map(|it| self.evaluate(&ask.permission, it, layers));
-        shown
+            .map(|it| self.evaluate(&ask.permission, it, layers))
             .chain(crate::access::ask_rules::by_spelling(ask, layers))
             .max_by_key(|action| strictness(*action))
             .unwrap_or(Action::Ask)
@@ -153,9 +152,11 @@ impl Access {
     /// which use the same permission.
     pub fn is_approved(&self, ask: &PermissionAsk, pattern: &str, approvals: &[Rule]) -> bool {
         let is_resource = |text: &str| text.starts_with(RESOURCE);
-        let about = approvals.iter();
-        let about = about.filter(|rule| !is_resource(pattern) || is_resource(&rule.pattern));
-        let about: Vec<Rule> = about.cloned().collect();
+        let about: Vec<Rule> = approvals
+            .iter()
+            .filter(|rule| !is_resource(pattern) || is_resource(&rule.pattern))
+            .cloned()
+            .collect();
         let approved = match ask.unclear {
             None => self.evaluate(&ask.permission, pattern, &[&about]),
             Some(_) => evaluate_unclear(&ask.permission, pattern, &[&about]),
@@ -233,8 +234,10 @@ impl Access {
         if actions.contains(&Action::Deny) || !rules.denies() {
             return actions;
         }
-        let paths = patterns.iter().map(|it| resolve(base, Path::new(it)));
-        let paths: Vec<PathBuf> = paths.collect();
+        let paths: Vec<PathBuf> = patterns
+            .iter()
+            .map(|it| resolve(base, Path::new(it)))
+            .collect();
         let look = move || -> Vec<Action> {
             let of_file = |path: &PathBuf| rules.decide_by_file(operation, path);
             // If denied files cannot be distinguished from others, none is opened.

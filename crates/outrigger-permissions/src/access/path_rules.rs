@@ -233,10 +233,8 @@ impl PathRules {
         let is_folder = path.is_dir() && !path.is_symlink();
         let worktree = &self.access.location.worktree;
         let is_inside = path.starts_with(worktree);
-        let above = path
-            .ancestors()
-            .take_while(|it| !is_inside || it != worktree);
-        above
+        path.ancestors()
+            .take_while(|it| !is_inside || it != worktree)
             .map(|it| {
                 if is_inside {
                     self.cover(it, it != path || is_folder)
@@ -275,8 +273,9 @@ impl PathRules {
     fn held(&self, found: &Covers) -> Vec<PathBuf> {
         let hidden = found.hide.iter().map(|it| (it, Cover::Hidden));
         let read_only = found.read_only.iter().map(|it| (it, Cover::ReadOnly));
-        let bound = hidden.chain(read_only);
-        let bound = bound.filter(|(path, cover)| !self.may_be_moved(path, *cover));
+        let bound = hidden
+            .chain(read_only)
+            .filter(|(path, cover)| !self.may_be_moved(path, *cover));
         let names: Vec<PathBuf> = bound
             .flat_map(|(path, _)| [Some(path.clone()), path.canonicalize().ok()])
             .flatten()

@@ -92,8 +92,10 @@ impl Outside {
         let ours = ours.into_iter().chain(self.programs.iter().cloned());
         let home = home_files::startup(folders).into_iter();
         let system = OF_THE_SYSTEM.iter().map(PathBuf::from);
-        let logins = folders.data.parent();
-        let logins = logins.map(|data| (data.join("opencode/auth.json"), BY_OPENCODE));
+        let logins = folders
+            .data
+            .parent()
+            .map(|data| (data.join("opencode/auth.json"), BY_OPENCODE));
         ours.map(|it| (it, IS_OURS))
             .chain(logins)
             .chain(home.map(|it| (it, AT_LOGIN)))
@@ -105,10 +107,11 @@ impl Outside {
 /// Returns whether no tool may read a file below the data folder, regardless of the rules: the audit's key could sign anything,
 /// and the trust store is for this program only.
 pub(super) fn is_ours_alone(data: &Path, file: &Path) -> bool {
-    let below = file.strip_prefix(data).ok();
-    let below = below.and_then(|it| it.iter().next());
-    let below = below.map(|it| it.to_string_lossy());
-    below.is_some_and(|it| it == "trust" || it.ends_with("-audit-key"))
+    file.strip_prefix(data)
+        .ok()
+        .and_then(|it| it.iter().next())
+        .map(|it| it.to_string_lossy())
+        .is_some_and(|it| it == "trust" || it.ends_with("-audit-key"))
 }
 
 /// A file that the user must let a tool change.
@@ -210,8 +213,10 @@ impl Access {
         if path.file_name().is_some_and(|name| name == "HEAD") {
             return named_file(path);
         }
-        let above = path.ancestors().skip(1);
-        let mut above = above.take_while(|it| root.is_none_or(|root| it.starts_with(root)));
+        let mut above = path
+            .ancestors()
+            .skip(1)
+            .take_while(|it| root.is_none_or(|root| it.starts_with(root)));
         if let Some(folder) = above.find(|it| git_files::is_repository(it)) {
             return named_file(folder);
         }
@@ -261,8 +266,10 @@ fn named_file(path: &Path) -> Option<Startup> {
 
 /// What an `.envrc` in the project loads: one in the file's folder or above, to the root.
 fn of_direnv(path: &Path, root: &Path) -> Option<Startup> {
-    let above = path.ancestors().skip(1);
-    let mut above = above.take_while(|it| it.starts_with(root));
+    let mut above = path
+        .ancestors()
+        .skip(1)
+        .take_while(|it| it.starts_with(root));
     let is_loaded = |it: &PathBuf| follow(it).is_ok_and(|it| it == path) || it == path;
     above.find(|folder| direnv::loaded(folder).iter().any(is_loaded))?;
     let name = path.file_name()?.to_string_lossy().into_owned();

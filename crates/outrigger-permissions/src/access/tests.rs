@@ -131,8 +131,11 @@ fn a_rule_binds_the_same_files_in_every_form() {
         };
         assert_eq!(search.of(&path), Deny, "{permission} {pattern} {path:?}");
         assert!(denies(&real), "{permission} {pattern} {path:?}");
-        let covered = covers.hide.iter().filter_map(|it| it.canonicalize().ok());
-        let covered: Vec<PathBuf> = covered.collect();
+        let covered: Vec<PathBuf> = covers
+            .hide
+            .iter()
+            .filter_map(|it| it.canonicalize().ok())
+            .collect();
         assert!(
             covered.iter().any(|it| real.starts_with(it)),
             "{permission} {pattern} {path:?}: {covered:?}"

@@ -222,8 +222,10 @@ fn question(
     made: Vec<String>,
 ) -> FolderQuestion {
     let all = read(source.folders());
-    let known = all.folders.get(&key(&location.directory));
-    let known = known.map(|it| it.asks.as_slice());
+    let known = all
+        .folders
+        .get(&key(&location.directory))
+        .map(|it| it.asks.as_slice());
     let asks: &[TrustRequest] = if config.left_out { &config.asks } else { &[] };
     FolderQuestion::of(asks, known, made, &location.directory)
 }
@@ -244,8 +246,7 @@ pub fn notice(config: &Loaded) -> Option<String> {
         String::new()
     };
     config.left_out.then(|| {
-        let names = names.join(", ");
-        let names: String = names.chars().filter(|c| is_plain(*c)).collect();
+        let names: String = names.join(", ").chars().filter(|c| is_plain(*c)).collect();
         let way = if is_forbidden(config) {
             "the policy of this machine trusts no project"
         } else {

@@ -82,11 +82,13 @@ impl FolderQuestion {
             });
             sections.insert(SECTIONS.len(), entries.collect());
         }
-        let sections = sections.into_iter().rev();
-        let sections = sections.map(|(section, entries)| FolderSection {
-            title: SECTIONS.get(section).map_or(MADE, |(title, _)| title),
-            entries,
-        });
+        let sections = sections
+            .into_iter()
+            .rev()
+            .map(|(section, entries)| FolderSection {
+                title: SECTIONS.get(section).map_or(MADE, |(title, _)| title),
+                entries,
+            });
         Self {
             head,
             sections: sections.collect(),

@@ -46,17 +46,22 @@ impl Beginning {
 
     /// Returns what is there. Reads the disk.
     pub(super) fn there(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
-        let paths = entries.flatten().map(|it| it.path());
-        paths.filter(|it| self.holds(it).is_some()).collect()
+        std::fs::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|it| it.path())
+            .filter(|it| self.holds(it).is_some())
+            .collect()
     }
 }
 
 /// Returns those of the start-up files.
 pub fn of_startup(folders: &Folders) -> impl Iterator<Item = Beginning> {
-    let patterns = startup_entries().filter(|it| it.ends_with('*'));
-    let all = patterns.flat_map(|entry| places(folders, entry));
-    all.filter_map(|path| Beginning::of(&path))
+    startup_entries()
+        .filter(|it| it.ends_with('*'))
+        .flat_map(|entry| places(folders, entry))
+        .filter_map(|path| Beginning::of(&path))
 }
 
 /// Returns what keeps the names free that are not there now. `all`: with the writable folder that each is in; without links. Reads the
@@ -69,9 +74,11 @@ pub fn keep_free(all: Vec<(PathBuf, Beginning)>) -> ClearFn {
     };
     Arc::new(move |_| {
         let named = |(root, all): &(PathBuf, Beginning)| {
-            let new = all.there().into_iter().filter(&is_new);
-            let moved = new.filter_map(|path| move_aside(root, &path));
-            moved.collect::<Vec<_>>()
+            all.there()
+                .into_iter()
+                .filter(&is_new)
+                .filter_map(|path| move_aside(root, &path))
+                .collect::<Vec<_>>()
         };
         all.iter().flat_map(named).collect()
     })

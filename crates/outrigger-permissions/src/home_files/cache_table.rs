@@ -152,20 +152,26 @@ pub(super) const BY_VARIABLE: &[(&str, &str)] = &[
 
 /// Returns the caches that commands change.
 pub(super) fn changed_by_commands() -> impl Iterator<Item = &'static str> {
-    let changed = CACHES.iter().filter(|cache| cache.commands == Change);
-    changed.map(|cache| cache.path)
+    CACHES
+        .iter()
+        .filter(|cache| cache.commands == Change)
+        .map(|cache| cache.path)
 }
 
 /// Returns the caches that commands see: those that they change, and those that they use.
 pub(super) fn seen_by_commands() -> impl Iterator<Item = &'static str> {
-    let seen = CACHES.iter().filter(|cache| cache.commands != Own);
-    seen.map(|cache| cache.path)
+    CACHES
+        .iter()
+        .filter(|cache| cache.commands != Own)
+        .map(|cache| cache.path)
 }
 
 /// Returns the caches whose files are executed later.
 pub(super) fn of_programs() -> impl Iterator<Item = &'static str> {
-    let programs = CACHES.iter().filter(|cache| cache.holds == Programs);
-    programs.map(|cache| cache.path)
+    CACHES
+        .iter()
+        .filter(|cache| cache.holds == Programs)
+        .map(|cache| cache.path)
 }
 
 #[cfg(test)]

@@ -54,11 +54,13 @@ pub fn prepare(folders: &Folders, more: &[PathBuf]) -> io::Result<PathBuf> {
 
 /// Returns the names in the user's cache folder that commands see.
 fn linked<'a>(users: &Path, more: &'a [PathBuf]) -> BTreeSet<&'a OsStr> {
-    let listed = seen_by_commands();
-    let listed = listed.filter_map(|it| it.strip_prefix(".cache/").map(Path::new));
+    let listed = seen_by_commands().filter_map(|it| it.strip_prefix(".cache/").map(Path::new));
     let more = more.iter().filter_map(|it| it.strip_prefix(users).ok());
-    let names = listed.chain(more).filter_map(|it| it.iter().next());
-    names.filter(|it| *it != NAME).collect()
+    listed
+        .chain(more)
+        .filter_map(|it| it.iter().next())
+        .filter(|it| *it != NAME)
+        .collect()
 }
 
 #[cfg(test)]
@@ -82,8 +84,9 @@ mod tests {
         let own = prepare(&folders, &more).unwrap();
         assert_eq!(own, at(".cache/outrigger-commands"));
         let names = || -> BTreeSet<String> {
-            let entries = fs::read_dir(&own).unwrap().flatten();
-            entries
+            fs::read_dir(&own)
+                .unwrap()
+                .flatten()
                 .map(|it| it.file_name().into_string().unwrap())
                 .collect()
         };

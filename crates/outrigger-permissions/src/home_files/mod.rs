@@ -125,8 +125,11 @@ fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
     let mut secrets = all(folders, SECRETS.iter().copied(), SECRETS_BY_VARIABLE);
     secrets.extend(settings::with_keys(folders));
     let known = |it: &&String| secrets.iter().any(|secret| secret.starts_with(it));
-    let unknown = shown.iter().filter(|it| !known(it));
-    unknown.map(String::as_str).collect()
+    shown
+        .iter()
+        .filter(|it| !known(it))
+        .map(String::as_str)
+        .collect()
 }
 
 /// Returns whether a path can be a cache: a variable that names the home folder or that of all caches, or one above it, would open
@@ -185,8 +188,9 @@ fn places(folders: &Folders, entry: &str) -> impl Iterator<Item = PathBuf> {
         (".config/", Some(folders.config.as_path())),
         (".local/share/", folders.data.parent()),
         (".cache/", folders.cache.parent()),
-    ];
-    let xdg = xdg.into_iter().find_map(|(kind, base)| {
+    ]
+    .into_iter()
+    .find_map(|(kind, base)| {
         let below = entry.strip_prefix(kind)?;
         Some(base?.join(below))
     });
@@ -268,8 +272,8 @@ mod tests {
             "AGENTS.md",
             "package.json",
             "bun.lock",
-        ];
-        let others = others.map(|it| format!("xdg/opencode/{it}"));
+        ]
+        .map(|it| format!("xdg/opencode/{it}"));
         for file in settings
             .iter()
             .copied()

@@ -48,11 +48,15 @@ impl UserRules {
     ) -> Vec<LiftedRule> {
         let without = agents::all(&self.agents, &self.everywhere, places);
         // An agent contributed by a plugin may do what the usual agent may, before user rules for that one.
-        let usual = agents::all(&[], &self.everywhere, places).remove("build");
-        let usual = usual.map(|it| it.permission).unwrap_or_default();
-        let replaced = self.default.as_deref();
-        let replaced = replaced.filter(|name| default.is_some_and(|now| now != *name));
-        let replaced = replaced.and_then(|name| without.get(name));
+        let usual = agents::all(&[], &self.everywhere, places)
+            .remove("build")
+            .map(|it| it.permission)
+            .unwrap_or_default();
+        let replaced = self
+            .default
+            .as_deref()
+            .filter(|name| default.is_some_and(|now| now != *name))
+            .and_then(|name| without.get(name));
         let mut all = Vec::new();
         for (name, agent) in agents {
             let held = without.get(name).map_or(&usual, |it| &it.permission);
@@ -71,9 +75,11 @@ const TALK: [&str; 3] = ["question", "plan_enter", "plan_exit"];
 
 /// Returns the rules of a list that restrict an agent.
 fn rights(rules: &[Rule]) -> Vec<Rule> {
-    let rules = rules.iter();
-    let rules = rules.filter(|rule| !TALK.contains(&rule.permission.as_str()));
-    rules.cloned().collect()
+    rules
+        .iter()
+        .filter(|rule| !TALK.contains(&rule.permission.as_str()))
+        .cloned()
+        .collect()
 }
 
 /// Returns whether rules permit nothing that others do not.
@@ -94,12 +100,13 @@ fn limit(held: &[Rule], agent: &str, rules: &mut Vec<Rule>) -> Vec<LiftedRule> {
     };
     lifted.extend(behind.iter().filter(is_wider).cloned());
     rules.extend(behind);
-    let lifted = lifted.into_iter();
-    let lifted = lifted.map(|kept| LiftedRule {
-        agent: agent.to_owned(),
-        kept,
-    });
-    lifted.collect()
+    lifted
+        .into_iter()
+        .map(|kept| LiftedRule {
+            agent: agent.to_owned(),
+            kept,
+        })
+        .collect()
 }
 
 /// Returns the first of `rules` that, appended to those of an agent and its session, lifts a restriction, with that restriction.
@@ -133,12 +140,14 @@ fn may_name_local_host(rule: &Rule) -> bool {
     {
         return false;
     }
-    let certain = ["https://", "http://"].iter().find_map(|scheme| {
-        let (host, _) = rule.pattern.strip_prefix(scheme)?.split_once('/')?;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-        (host.contains('.') && host.chars().all(is_plain)).then(|| format!("{scheme}{host}/"))
-    });
-    certain.is_none_or(|url| hosts::is_local(&url))
+    ["https://", "http://"]
+        .iter()
+        .find_map(|scheme| {
+            let (host, _) = rule.pattern.strip_prefix(scheme)?.split_once('/')?;
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+            (host.contains('.') && host.chars().all(is_plain)).then(|| format!("{scheme}{host}/"))
+        })
+        .is_none_or(|url| hosts::is_local(&url))
 }
 
 #[cfg(test)]

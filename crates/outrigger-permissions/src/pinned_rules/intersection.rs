@@ -94,9 +94,12 @@ pub(super) fn restrictions(rules: &[Rule]) -> Vec<Rule> {
 fn inside<'r>(kept: &Rule, rules: &'r [Rule]) -> (Action, Vec<&'r Rule>) {
     let whole = rules.iter().rposition(|rule| covers(rule, kept));
     let fallback = whole.and_then(|at| rules.get(at));
-    let behind = rules.get(whole.map_or(0, |at| at + 1)..);
-    let behind = behind.unwrap_or_default().iter();
-    let behind = behind.filter(|rule| overlap(kept, rule)).collect();
+    let behind = rules
+        .get(whole.map_or(0, |at| at + 1)..)
+        .unwrap_or_default()
+        .iter()
+        .filter(|rule| overlap(kept, rule))
+        .collect();
     // Without a matching rule the user is asked.
     (fallback.map_or(Action::Ask, |rule| rule.action), behind)
 }

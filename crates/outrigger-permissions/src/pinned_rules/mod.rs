@@ -90,16 +90,22 @@ impl UserRules {
     }
 
     fn rules_of(&self, name: &str) -> &[Rule] {
-        let agent = self.agents.iter().find(|it| it.name == name);
-        agent.map_or(&[][..], |it| &it.permission)
+        self.agents
+            .iter()
+            .find(|it| it.name == name)
+            .map_or(&[][..], |it| &it.permission)
     }
 
     /// Returns those of these rules that are in the user's files, not added by a plugin or a session.
     pub fn written(&self, layers: &[&[Rule]]) -> Vec<Rule> {
         let of_agents = self.agents.iter().flat_map(|agent| &agent.permission);
         let own: Vec<&Rule> = self.everywhere.iter().chain(of_agents).collect();
-        let all = layers.iter().flat_map(|layer| layer.iter());
-        all.filter(|rule| own.contains(rule)).cloned().collect()
+        layers
+            .iter()
+            .flat_map(|layer| layer.iter())
+            .filter(|rule| own.contains(rule))
+            .cloned()
+            .collect()
     }
 
     /// Returns the first of `rules` that would lift one of the user's, after that one: of the rules for every agent, and for

@@ -126,8 +126,12 @@ impl WorkspaceTrust {
     pub async fn changed(self: &Arc<Self>) -> Vec<String> {
         let settled = Arc::clone(self);
         let changed = tokio::task::spawn_blocking(move || settled.notes.changed()).await;
-        let changed = changed.ok().and_then(Result::ok);
-        changed.into_iter().flatten().collect()
+        changed
+            .ok()
+            .and_then(Result::ok)
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn take_away(&self) {

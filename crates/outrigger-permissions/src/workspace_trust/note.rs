@@ -119,8 +119,11 @@ fn speaks_for(file: &Path) -> &Path {
         let name = dir.file_name();
         name.is_some_and(|name| FOLDERS.iter().any(|it| name == *it))
     };
-    let within = file.ancestors().find(is_settings);
-    within.unwrap_or(file).parent().unwrap_or(file)
+    file.ancestors()
+        .find(is_settings)
+        .unwrap_or(file)
+        .parent()
+        .unwrap_or(file)
 }
 
 /// Returns the path of a file relative to the folder that it applies to.
@@ -132,9 +135,10 @@ impl State {
     pub(super) fn of(config: &Loaded, location: &ProjectLocation) -> Self {
         let is_here = |file: &&Path| file.starts_with(&location.worktree);
         let digested = |files: &mut dyn Iterator<Item = &Path>| {
-            let files = files.filter(is_here);
-            let files = files.filter_map(|file| Some((file.to_owned(), digest_of(file)?)));
-            files.collect::<BTreeMap<PathBuf, String>>()
+            files
+                .filter(is_here)
+                .filter_map(|file| Some((file.to_owned(), digest_of(file)?)))
+                .collect::<BTreeMap<PathBuf, String>>()
         };
         let settings = digested(&mut config.files.iter().map(PathBuf::as_path));
         let mut beside = digested(&mut config.files_beside());
@@ -145,8 +149,9 @@ impl State {
             plugin.scope == PluginScope::Local && plugin.source != PluginSource::Config
         });
         let roots = config.plugin_roots().workspace.into_iter();
-        let manifests = roots.flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten());
-        let manifests = manifests.map(|entry| entry.path().display().to_string());
+        let manifests = roots
+            .flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten())
+            .map(|entry| entry.path().display().to_string());
         Self {
             settings,
             beside,
@@ -193,18 +198,21 @@ impl State {
 
     fn known(&self, file: &Path) -> Option<&String> {
         let below = || self.below.as_ref()?.get(file);
-        let here = self.settings.get(file).or_else(|| self.beside.get(file));
-        here.or_else(below)
+        self.settings
+            .get(file)
+            .or_else(|| self.beside.get(file))
+            .or_else(below)
     }
 
     /// Returns the digest map that contains this file.
     fn noted(&mut self, file: &Path) -> Option<&mut BTreeMap<PathBuf, String>> {
-        let all = [
+        let mut all = [
             Some(&mut self.settings),
             Some(&mut self.beside),
             self.below.as_mut(),
-        ];
-        let mut all = all.into_iter().flatten();
+        ]
+        .into_iter()
+        .flatten();
         all.find(|files| files.contains_key(file))
     }
 
@@ -407,8 +415,9 @@ mod tests {
             ),
         ] {
             let found = note(was, state(&both, &["x"])).against(&now, Path::new(directory));
-            let lines = found.settings.iter();
-            let lines: Vec<String> = lines
+            let lines: Vec<String> = found
+                .settings
+                .iter()
                 .map(|(file, what)| format!("{} {what}", file.display()))
                 .collect();
             assert_eq!(

@@ -217,12 +217,14 @@ impl Notes {
     }
 
     pub(super) fn named(&self, found: &Changes) -> Vec<String> {
-        let files = found.settings.iter();
-        let named = files.map(|(file, what)| {
-            let name = file.strip_prefix(&self.location.worktree).unwrap_or(file);
-            format!("{} ({what})", name.display())
-        });
-        named.collect()
+        found
+            .settings
+            .iter()
+            .map(|(file, what)| {
+                let name = file.strip_prefix(&self.location.worktree).unwrap_or(file);
+                format!("{} ({what})", name.display())
+            })
+            .collect()
     }
 }
 

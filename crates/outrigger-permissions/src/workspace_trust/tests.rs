@@ -110,8 +110,7 @@ async fn what_was_written_counts_and_not_what_is_there() {
         let known = before.and_then(|text: &str| digest(&file, text.as_bytes()));
         let ours = digest(&file, OURS.as_bytes());
         settled.count(&file, known.as_deref(), ours.as_deref());
-        let changed = settled.notes.changed().unwrap();
-        let changed: Vec<String> = changed.into_iter().collect();
+        let changed: Vec<String> = settled.notes.changed().unwrap().into_iter().collect();
         assert_eq!(changed.join(", "), want, "{file:?} {before:?} {there}");
         settled.end().await;
         let refused = begun(&boot).await.err().map(|error| error.code());

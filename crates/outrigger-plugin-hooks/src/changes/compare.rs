@@ -116,8 +116,9 @@ fn ids<'a>(of: &[Numbered<'a>]) -> Vec<Option<&'a str>> {
 }
 
 fn by_id<'a>(of: &[Numbered<'a>]) -> BTreeMap<&'a str, &'a Arc<HistoryMessage>> {
-    let with_id = of.iter().filter_map(|(_, it)| Some((it.id()?, *it)));
-    with_id.collect()
+    of.iter()
+        .filter_map(|(_, it)| Some((it.id()?, *it)))
+        .collect()
 }
 
 fn found<'a>(

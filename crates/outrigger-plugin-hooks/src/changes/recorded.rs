@@ -133,8 +133,10 @@ impl<'a> Compared<'a> {
         }
         let text = self.text();
         let from = floor(text, begin.saturating_sub(CONTEXT));
-        let until = (text.len() - end).saturating_add(CONTEXT);
-        let until = until.min(from + MAX_VALUE).min(text.len());
+        let until = (text.len() - end)
+            .saturating_add(CONTEXT)
+            .min(from + MAX_VALUE)
+            .min(text.len());
         let until = floor(text, until);
         let shown = match &self {
             Self::Text(text) => without_secrets(text, (from, until), place),

@@ -35,9 +35,11 @@ fn lines(values: &ChangedValues) -> Vec<String> {
         Some(RecordedValue::Excerpt { text, from, .. }) => format!("{from}:{text}"),
         Some(RecordedValue::Digest { bytes, .. }) => format!("{bytes} bytes"),
     };
-    let places = values.places.iter();
-    let lines = places.map(|it| format!("{} {} -> {}", it.at, shown(&it.before), shown(&it.after)));
-    lines.collect()
+    values
+        .places
+        .iter()
+        .map(|it| format!("{} {} -> {}", it.at, shown(&it.before), shown(&it.after)))
+        .collect()
 }
 
 #[test]

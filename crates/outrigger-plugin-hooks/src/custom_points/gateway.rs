@@ -152,8 +152,12 @@ impl PointGateway {
             .point(&call.point)
             .ok_or(("undeclared", String::new()))?;
         let path = || {
-            let names = link.path.iter().copied().chain([point.point.name()]);
-            names.collect::<Vec<_>>().join(" -> ")
+            link.path
+                .iter()
+                .copied()
+                .chain([point.point.name()])
+                .collect::<Vec<_>>()
+                .join(" -> ")
         };
         if link.path.contains(&point.point.name()) {
             return Err(("cycle", format!("it calls itself: {}", path())));
@@ -194,11 +198,12 @@ impl PointGateway {
 
     /// Returns the origin of a call or an event of the plugin: a chain of the host, or an event, as its process reports.
     fn link(&self, host: &HookHost, chain: Option<u64>, depth: u32) -> Link {
-        let link = chain.and_then(|chain| host.links.get(chain, self.plugin));
-        link.unwrap_or(Link {
-            depth,
-            ..Link::default()
-        })
+        chain
+            .and_then(|chain| host.links.get(chain, self.plugin))
+            .unwrap_or(Link {
+                depth,
+                ..Link::default()
+            })
     }
 
     /// Checks whether the plugin may publish an event; returns its depth, or the refusal to record.

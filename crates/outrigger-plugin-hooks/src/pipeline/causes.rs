@@ -31,8 +31,11 @@ impl Drive<'_> {
         let did = did.map_or(Deed::Changed, |(_, did)| *did);
         let mut items = self.items().to_vec();
         for item in &mut items {
-            let known = item.input.get("provenance").cloned();
-            let known = known.and_then(|it| serde_json::from_value(it).ok());
+            let known = item
+                .input
+                .get("provenance")
+                .cloned()
+                .and_then(|it| serde_json::from_value(it).ok());
             let mut causes: Provenance = known.unwrap_or_default();
             let runs = self.chain.iter().flat_map(|chain| chain.runs());
             for run in runs.filter(|run| run.decision == Decision::Patch) {

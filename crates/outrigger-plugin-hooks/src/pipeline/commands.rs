@@ -13,8 +13,10 @@ impl Drive<'_> {
         let Some(commands) = host.commands.as_ref() else {
             return self.skip(handlers, "it is not loaded");
         };
-        let informed = handlers.first().and_then(|it| self.bound.get(*it));
-        let informed = informed.and_then(|bound| self.with_causes(bound));
+        let informed = handlers
+            .first()
+            .and_then(|it| self.bound.get(*it))
+            .and_then(|bound| self.with_causes(bound));
         let items = informed.as_deref().unwrap_or_else(|| self.items());
         let item = items.first().cloned().unwrap_or_default();
         commands.call_changes(self.point, &item);

@@ -52,8 +52,10 @@ impl Drive<'_> {
     /// Returns the configuration before a `config` hook's changes are applied.
     pub(super) fn before_step(&self, outcome: &HookOutcome) -> Option<Value> {
         let changes = matches!(outcome, HookOutcome::Patch(patch) if !patch.is_empty());
-        let item = self.items().first();
-        let item = item.filter(|_| changes && self.point == reconfigure::POINT);
+        let item = self
+            .items()
+            .first()
+            .filter(|_| changes && self.point == reconfigure::POINT);
         item.map(|item| item.output.clone())
     }
 

@@ -71,8 +71,10 @@ pub(super) struct Installation<'a> {
 impl Installation<'_> {
     /// Returns the sandbox policy. Reads the disk.
     pub(super) fn policy(&self) -> Policy {
-        let home = self.variable("HOME").map(PathBuf::from);
-        let home = home.unwrap_or_else(|| PathBuf::from("/nonexistent"));
+        let home = self
+            .variable("HOME")
+            .map(PathBuf::from)
+            .unwrap_or_else(|| PathBuf::from("/nonexistent"));
         let settings = self.settings(&home);
         let mut policy = Policy::system();
         policy.read.extend(self.programs(&home));
@@ -87,8 +89,11 @@ impl Installation<'_> {
             .extend(local.iter().flat_map(|it| neighbours(it, &home)));
         policy.read.extend(local);
         // Rules apply to the target of a path.
-        let real = policy.read.iter().filter_map(|it| it.canonicalize().ok());
-        let real: BTreeSet<PathBuf> = real.collect();
+        let real: BTreeSet<PathBuf> = policy
+            .read
+            .iter()
+            .filter_map(|it| it.canonicalize().ok())
+            .collect();
         policy.read = real.into_iter().collect();
         policy.write.push(self.dir.to_owned());
         policy.write.extend(self.caches.iter().cloned());
@@ -134,21 +139,27 @@ impl Installation<'_> {
                 None => file.parent().map(Path::to_owned),
             })
             .collect();
-        let folders = std::env::split_paths(path).chain(self.program.parent().map(Path::to_owned));
-        let folders = folders.chain(real).filter(|it| it.is_absolute());
-        folders.map(|it| whole(&it, home)).collect()
+        std::env::split_paths(path)
+            .chain(self.program.parent().map(Path::to_owned))
+            .chain(real)
+            .filter(|it| it.is_absolute())
+            .map(|it| whole(&it, home))
+            .collect()
     }
 
     /// Returns the local ports that the user's settings name: a registry, a proxy.
     fn ports(&self, home: &Path) -> Vec<u16> {
         let values = self.environment.iter();
         let texts = values.map(|(_, value)| value.to_string_lossy().into_owned());
-        let files = self.settings(home).into_iter().chain(
-            NAMED
-                .iter()
-                .filter_map(|it| Some(PathBuf::from(self.variable(it)?))),
-        );
-        let files = files.filter_map(|it| outrigger_files::read_to_string(&it, 1 << 20).ok());
+        let files = self
+            .settings(home)
+            .into_iter()
+            .chain(
+                NAMED
+                    .iter()
+                    .filter_map(|it| Some(PathBuf::from(self.variable(it)?))),
+            )
+            .filter_map(|it| outrigger_files::read_to_string(&it, 1 << 20).ok());
         let package = self.package.map(str::to_owned);
         let all: Vec<String> = texts.chain(files).chain(package).collect();
         all.iter().flat_map(|text| local_ports(text)).collect()
@@ -157,8 +168,10 @@ impl Installation<'_> {
 
 /// Returns the outermost `node_modules` that contains a file.
 fn modules_around(file: &Path) -> Option<&Path> {
-    let around = file.ancestors().filter(|it| it.ends_with("node_modules"));
-    around.last()?.parent()
+    file.ancestors()
+        .filter(|it| it.ends_with("node_modules"))
+        .last()?
+        .parent()
 }
 
 /// Returns the parent folder of one of programs, unless it also contains other files.
@@ -200,31 +213,36 @@ fn in_home(path: &Path, home: &Path) -> PathBuf {
 /// Returns the certificates and keys for a registry that npm's settings name.
 fn files_named_in(settings: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     let npmrc = settings.iter().filter(|it| it.ends_with(".npmrc"));
-    let texts = npmrc.filter_map(|it| outrigger_files::read_to_string(it, 1 << 20).ok());
-    let texts: Vec<String> = texts.collect();
-    let lines = texts.iter().flat_map(|text| text.lines());
-    let named = lines.filter_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        let value = value.trim().trim_matches('"');
-        let value = value.replace("${HOME}", "~");
-        let ends = ["cafile", "certfile", "keyfile"];
-        let is_file = ends.iter().any(|end| key.trim().ends_with(end));
-        is_file.then(|| in_home(Path::new(&value), home))
-    });
-    named.filter(|it| it.is_absolute()).collect()
+    let texts: Vec<String> = npmrc
+        .filter_map(|it| outrigger_files::read_to_string(it, 1 << 20).ok())
+        .collect();
+    texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            let value = value.trim().trim_matches('"').replace("${HOME}", "~");
+            let ends = ["cafile", "certfile", "keyfile"];
+            let is_file = ends.iter().any(|end| key.trim().ends_with(end));
+            is_file.then(|| in_home(Path::new(&value), home))
+        })
+        .filter(|it| it.is_absolute())
+        .collect()
 }
 
 /// Returns the local ports in URLs of a text.
 fn local_ports(text: &str) -> Vec<u16> {
     let hosts = ["localhost:", "127.0.0.1:", "[::1]:"];
-    let ports = hosts.iter().flat_map(|host| {
-        text.match_indices(host).filter_map(|(at, found)| {
-            let rest = text.get(at + found.len()..)?;
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            rest.get(..digits)?.parse().ok()
+    hosts
+        .iter()
+        .flat_map(|host| {
+            text.match_indices(host).filter_map(|(at, found)| {
+                let rest = text.get(at + found.len()..)?;
+                let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+                rest.get(..digits)?.parse().ok()
+            })
         })
-    });
-    ports.collect()
+        .collect()
 }
 
 #[cfg(test)]

@@ -164,8 +164,10 @@ pub fn resolve_package(
 }
 
 fn entries(file: &Path, dir: &Path, manifest: Option<&Manifest>) -> Vec<PathBuf> {
-    let hosted = manifest.into_iter().flat_map(|it| &it.subplugins);
-    let hosted = hosted.map(|own| dir.join(&own.entry));
+    let hosted = manifest
+        .into_iter()
+        .flat_map(|it| &it.subplugins)
+        .map(|own| dir.join(&own.entry));
     std::iter::once(file.to_owned()).chain(hosted).collect()
 }
 
@@ -309,13 +311,14 @@ pub fn find_file(wanted: &Path) -> Option<PathBuf> {
     if wanted.is_file() {
         return Some(wanted.to_owned());
     }
-    let with_extension = EXTENSIONS.iter().map(|extension| {
-        let mut name = wanted.as_os_str().to_owned();
-        name.push(".");
-        name.push(extension);
-        PathBuf::from(name)
-    });
-    with_extension
+    EXTENSIONS
+        .iter()
+        .map(|extension| {
+            let mut name = wanted.as_os_str().to_owned();
+            name.push(".");
+            name.push(extension);
+            PathBuf::from(name)
+        })
         .into_iter()
         .find(|file| file.is_file())
         .or_else(|| index_of(wanted))

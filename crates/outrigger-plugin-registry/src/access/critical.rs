@@ -14,8 +14,10 @@ pub fn refusing_hooks() -> Vec<String> {
         .flat_map(|point| {
             let aliases = ALIASES.iter().filter(move |(_, of)| of == point);
             let short = point.hook().strip_prefix("experimental.");
-            let names = [point.hook(), point.name()].into_iter().chain(short);
-            names.chain(aliases.map(|(alias, _)| *alias))
+            [point.hook(), point.name()]
+                .into_iter()
+                .chain(short)
+                .chain(aliases.map(|(alias, _)| *alias))
         })
         .map(str::to_owned)
         .collect();
@@ -26,8 +28,9 @@ pub fn refusing_hooks() -> Vec<String> {
 
 /// Returns the points at which a plugin's failure refuses.
 pub fn points(rules: &PluginRules) -> impl Iterator<Item = HookPoint> {
-    let named = rules.fail_closed.iter();
-    named
+    rules
+        .fail_closed
+        .iter()
         .filter_map(|name| HookPoint::parse(name))
         .filter(|point| point.fails_closed())
 }

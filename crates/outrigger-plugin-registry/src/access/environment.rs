@@ -110,8 +110,10 @@ impl Grants {
         for (_, value) in named.filter(|(name, _)| names_a_file(name)) {
             grants.add(Path::new(value), home.as_deref());
         }
-        let authorities = variables.iter().find(|(name, _)| name == AUTHORITIES);
-        let authorities = authorities.map(|(_, path)| PathBuf::from(path));
+        let authorities = variables
+            .iter()
+            .find(|(name, _)| name == AUTHORITIES)
+            .map(|(_, path)| PathBuf::from(path));
         grants
             .read
             .extend(authorities.filter(|path| path.is_absolute() && path.is_file()));

@@ -18,8 +18,10 @@ impl PluginRules {
     /// What these rules grant, a text for each kind.
     pub(crate) fn grants_in_words(&self) -> Vec<String> {
         let paths = |paths: &[PathBuf]| -> Vec<String> {
-            let paths = paths.iter();
-            paths.map(|path| path.display().to_string()).collect()
+            paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect()
         };
         let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
         let mut words: Vec<String> = [

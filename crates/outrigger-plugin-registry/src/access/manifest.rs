@@ -245,13 +245,17 @@ impl ManifestRules<'_> {
 
 /// Returns the requested private addresses, which only the user can grant.
 fn private_hosts(asked: &[String], rules: &PluginRules) -> Vec<String> {
-    let granted = rules.hosts.as_deref().filter(|_| !rules.hosts_withheld);
-    let granted = granted.unwrap_or_default();
-    let private = asked.iter().filter(|host| {
-        let one = Hosts::parse([host.as_str()]);
-        one.is_ok_and(|one| one.is_private()) && !granted.contains(*host)
-    });
-    private
+    let granted = rules
+        .hosts
+        .as_deref()
+        .filter(|_| !rules.hosts_withheld)
+        .unwrap_or_default();
+    asked
+        .iter()
+        .filter(|host| {
+            let one = Hosts::parse([host.as_str()]);
+            one.is_ok_and(|one| one.is_private()) && !granted.contains(*host)
+        })
         .map(|host| format!("the host {host} (`hosts = [\"{host}\"]` grants it)"))
         .collect()
 }

@@ -134,10 +134,15 @@ impl Access {
             some => format!("; a failure refuses at {}", some.join(", ")),
         };
         let points = HookPoint::ALL.iter().copied();
-        let changed = points.filter(|it| Rights::unnamed(*it).patch && !it.spec().patch.is_empty());
-        let changed: Vec<&str> = changed.map(HookPoint::hook).collect();
-        let called = self.hooks.as_ref().map(|hooks| hooks.join(", "));
-        let called = called.unwrap_or_else(|| "all".to_owned());
+        let changed: Vec<&str> = points
+            .filter(|it| Rights::unnamed(*it).patch && !it.spec().patch.is_empty())
+            .map(HookPoint::hook)
+            .collect();
+        let called = self
+            .hooks
+            .as_ref()
+            .map(|hooks| hooks.join(", "))
+            .unwrap_or_else(|| "all".to_owned());
         if self.named {
             format!("{called}, each as its point allows{refuses}")
         } else {

@@ -27,8 +27,10 @@ impl PluginSettings {
         let others = usize::from(file_of(source).is_some());
         let by_name = self.rules_of(names.get(others..).unwrap_or_default(), scope);
         let by_name = by_name.unwrap_or_default();
-        let granted = key.and_then(|key| self.plugins.get(key)).cloned();
-        let granted = granted.unwrap_or_default();
+        let granted = key
+            .and_then(|key| self.plugins.get(key))
+            .cloned()
+            .unwrap_or_default();
         let lacking = granted.lacking(&by_name).grants_in_words();
         let withheld = (!lacking.is_empty()).then(|| {
             let way = match (source, key) {
@@ -41,8 +43,9 @@ impl PluginSettings {
                 "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
-        let problems = [withheld, self.refused_of_project(&names, scope)];
-        let problems = problems.into_iter().flatten();
+        let problems = [withheld, self.refused_of_project(&names, scope)]
+            .into_iter()
+            .flatten();
         let problems = problems.reduce(|one, other| format!("{one}; {other}"));
         // A plugin that is a guard by one of its names is a guard, whatever is set for its path.
         let mut rules = self.rules_of(&names, scope).unwrap_or_default();
@@ -252,13 +255,14 @@ mod tests {
             );
             assert_eq!(withheld.is_some(), !granted, "{spec}: {withheld:?}");
             // The audit has it as it counts.
-            let words = [
+            let words: Vec<String> = [
                 "variables ACME_KEY",
                 "ports 1455",
                 "UNIX sockets",
                 "`approve`",
-            ];
-            let words: Vec<String> = words.map(str::to_owned).to_vec();
+            ]
+            .map(str::to_owned)
+            .to_vec();
             let of = rules.user_grants;
             let (counts, other) = if granted {
                 (of.given, of.withheld)

@@ -23,14 +23,12 @@ pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Declarations> {
 /// Removes providers of a plugin without a manifest: only with one does it have a process, and the key in it, to
 /// itself.
 pub(super) fn without_manifest(instances: &mut [Instance]) -> Vec<String> {
-    let streams = instances.iter_mut().filter_map(|it| it.streams.take());
-    let removed = streams.map(|it| {
+    instances.iter_mut().filter_map(|it| it.streams.take()).map(|it| {
         format!(
             "the provider {} is not offered: the plugin has no outrigger.plugin.toml that names it in `provides.providers`",
             it.id
         )
-    });
-    removed.collect()
+    }).collect()
 }
 
 impl Plugin {
@@ -44,8 +42,9 @@ impl RegistryState {
     /// Returns the points of plugins by name.
     pub(super) fn declared(&self) -> HashMap<&'static str, HookPoint> {
         let own = self.plugins.iter().filter_map(Plugin::own);
-        let points = own.flat_map(|own| own.points.iter().map(|own| own.point));
-        points.map(|point| (point.name(), point)).collect()
+        own.flat_map(|own| own.points.iter().map(|own| own.point))
+            .map(|point| (point.name(), point))
+            .collect()
     }
 }
 
@@ -60,8 +59,9 @@ impl Registry {
     pub fn declares(&self, what: impl Fn(&Declarations) -> bool) -> Option<String> {
         let inner = self.read();
         let mut plugins = inner.plugins.iter();
-        let owner = plugins.find(|plugin| plugin.own().is_some_and(|own| what(own)));
-        owner.map(|plugin| plugin.id.clone())
+        plugins
+            .find(|plugin| plugin.own().is_some_and(|own| what(own)))
+            .map(|plugin| plugin.id.clone())
     }
 
     /// Returns the declarations by plugin, in load order; plugins without any are skipped.

@@ -45,9 +45,13 @@ impl Registry {
     /// Returns the indexes of the plugins that it hosts.
     pub fn hosted_by(&self, host: usize) -> Vec<usize> {
         let inner = self.read();
-        let plugins = inner.plugins.iter().enumerate();
-        let hosted = plugins.filter(|(_, plugin)| plugin.host == Some(host));
-        hosted.map(|(index, _)| index).collect()
+        inner
+            .plugins
+            .iter()
+            .enumerate()
+            .filter(|(_, plugin)| plugin.host == Some(host))
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// Returns its host's id, and its name below that one.
@@ -71,10 +75,11 @@ impl Registry {
     pub(super) fn end_hosted(&self, host: usize, id: &str) {
         let hosted: Vec<(usize, String)> = {
             let inner = self.read();
-            let plugins = inner.plugins.iter().enumerate();
-            let hosted =
-                plugins.filter(|(_, plugin)| plugin.host == Some(host) && !plugin.has_ended());
-            hosted
+            inner
+                .plugins
+                .iter()
+                .enumerate()
+                .filter(|(_, plugin)| plugin.host == Some(host) && !plugin.has_ended())
                 .map(|(index, plugin)| (index, plugin.id.clone()))
                 .collect()
         };

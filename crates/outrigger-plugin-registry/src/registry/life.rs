@@ -166,9 +166,12 @@ impl Registry {
         let Some(id) = inner.plugins.get(index).map(|plugin| plugin.id.clone()) else {
             return Vec::new();
         };
-        let plugins = inner.plugins.iter();
-        let needs = plugins.filter(|plugin| plugin.stage == Stage::Active && plugin.needs(&id));
-        needs.map(|plugin| plugin.id.clone()).collect()
+        inner
+            .plugins
+            .iter()
+            .filter(|plugin| plugin.stage == Stage::Active && plugin.needs(&id))
+            .map(|plugin| plugin.id.clone())
+            .collect()
     }
 
     /// Returns the suspended plugins, dependents first; without those hosted by a suspended plugin, which are suspended with it.

@@ -32,7 +32,8 @@ impl Registry {
         let mut named = table.plugins.iter().filter(|it| it.id == id);
         let (first, second) = (named.next()?, named.next());
         let source = Source::parse(&first.spec, &first.declared_in).ok();
-        let name = grant_key(source.as_ref()).filter(|_| second.is_none());
-        name.map(str::to_owned)
+        grant_key(source.as_ref())
+            .filter(|_| second.is_none())
+            .map(str::to_owned)
     }
 }

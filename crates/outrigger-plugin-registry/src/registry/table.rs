@@ -79,8 +79,11 @@ impl RegistryState {
             .map(|(index, plugin)| (plugin.host.unwrap_or(index), index))
             .collect();
         places.sort_unstable();
-        let indexes = places.into_iter().map(|(_, index)| index);
-        indexes.zip(0..).collect()
+        places
+            .into_iter()
+            .map(|(_, index)| index)
+            .zip(0..)
+            .collect()
     }
 
     /// Returns whether an excluded guard is covered by the plugin of its name that took precedence and guards the same. A
@@ -109,8 +112,8 @@ impl RegistryState {
 impl Plugin {
     /// Returns the hooks that are refused because it has ended or lacks the hook that it guards by.
     pub(super) fn guards(&self) -> Vec<String> {
-        let points = critical::points(&self.rules);
-        let points = points.filter(|point| self.has_ended() || self.lacks(*point).is_some());
+        let points = critical::points(&self.rules)
+            .filter(|point| self.has_ended() || self.lacks(*point).is_some());
         let misnamed = self.misnamed().map(|(point, _)| point);
         let mut all: Vec<String> = Vec::new();
         for point in points.chain(misnamed) {
@@ -151,11 +154,14 @@ impl Plugin {
             };
             (point.name(), bound)
         };
-        let own = self.rules.fail_closed.iter();
-        let own = own.filter_map(|name| declared.get(name.as_str()).copied());
-        let own = own.filter(|point| point.fails_closed());
-        let points = critical::points(&self.rules).chain(own);
-        points
+        let own = self
+            .rules
+            .fail_closed
+            .iter()
+            .filter_map(|name| declared.get(name.as_str()).copied())
+            .filter(|point| point.fails_closed());
+        critical::points(&self.rules)
+            .chain(own)
             .filter_map(move |point| {
                 let why = why.clone().or_else(|| self.lacks(point));
                 Some((point, why?))

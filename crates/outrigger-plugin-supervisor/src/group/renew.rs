@@ -125,8 +125,9 @@ impl Group {
         let answers: Vec<(usize, &LoadedPlugin)> =
             members.iter().copied().zip(&loaded.plugins).collect();
         let given = self.launch.configured.get();
-        let next = configure_next(&loaded.process, registry, &answers, given, deadline).await;
-        let next = next.map_err(|(_, error)| error)?;
+        let next = configure_next(&loaded.process, registry, &answers, given, deadline)
+            .await
+            .map_err(|(_, error)| error)?;
         // It has loaded everything; now it must answer like a process in use.
         if !loaded.process.responds(PING).await {
             return Err(self.failed("its new generation does not answer"));

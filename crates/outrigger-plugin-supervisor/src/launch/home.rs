@@ -154,8 +154,11 @@ fn remove_copy(private: &Path, below: &Path, original: &Path) -> io::Result<()> 
 
 /// Returns a plugin's copy of a file; `None` if it is not of a kind that is read there, or contains a secret.
 fn copy_of(file: &Path, relative: &Path, own: &[String]) -> io::Result<Option<Vec<u8>>> {
-    let name = relative.file_name().and_then(|name| name.to_str());
-    let name = name.unwrap_or_default().to_ascii_lowercase();
+    let name = relative
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     if is_settings_of(&name, own) {
         return outrigger_files::read(file, MAX_FILE).map(Some);
     }
@@ -205,8 +208,10 @@ fn files_of_values(config: &Path) -> Vec<PathBuf> {
             continue;
         };
         let text = String::from_utf8_lossy(&bytes);
-        let names = text.split("{file:").skip(1);
-        let names = names.filter_map(|rest| rest.split_once('}'));
+        let names = text
+            .split("{file:")
+            .skip(1)
+            .filter_map(|rest| rest.split_once('}'));
         found.extend(names.filter_map(|(name, _)| config.join(name.trim()).canonicalize().ok()));
     }
     found

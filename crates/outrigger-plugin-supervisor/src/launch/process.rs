@@ -260,8 +260,14 @@ impl<'a> Setup<'a> {
     /// Returns its whole environment. The later one of two variables with one name wins: the paths of its own folders come last.
     fn environment(&self, granted_by_user: Variables, own: Variables) -> Variables {
         let (granted, _) = self.launch.granted(self.members);
-        let extra = self.launch.settings.env.iter().chain(&granted);
-        let extra: Vec<&str> = extra.map(String::as_str).collect();
+        let extra: Vec<&str> = self
+            .launch
+            .settings
+            .env
+            .iter()
+            .chain(&granted)
+            .map(String::as_str)
+            .collect();
         let mut env = env::allow_list(&extra);
         env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
         let known: Vec<OsString> = env.iter().map(|(name, _)| name.clone()).collect();

@@ -98,12 +98,14 @@ pub fn search() -> OsString {
 
 /// Returns the files of programs. A missing one is skipped.
 fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
-    let found = names.iter().filter_map(|name| {
-        if name.contains('/') {
-            Some(PathBuf::from(name))
-        } else {
-            which(Path::new(name), path)
-        }
-    });
-    found.collect()
+    names
+        .iter()
+        .filter_map(|name| {
+            if name.contains('/') {
+                Some(PathBuf::from(name))
+            } else {
+                which(Path::new(name), path)
+            }
+        })
+        .collect()
 }

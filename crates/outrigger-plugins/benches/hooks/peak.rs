@@ -39,8 +39,8 @@ pub(crate) fn process(program: &Path) -> i32 {
         }
         let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
         for thread in threads.into_iter().flatten().flatten() {
-            let children = std::fs::read_to_string(thread.path().join("children"));
-            let children = children.unwrap_or_default();
+            let children =
+                std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
             found.extend(children.split_whitespace().map(str::to_owned));
         }
     }

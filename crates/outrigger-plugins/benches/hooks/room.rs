@@ -159,8 +159,11 @@ impl Room {
         let result = pipeline
             .run(HookPoint::LlmBeforeSystem, vec![item], context)
             .await;
-        let records = result.records.into_iter();
-        records.map(|record| record.outcome.to_string()).collect()
+        result
+            .records
+            .into_iter()
+            .map(|record| record.outcome.to_string())
+            .collect()
     }
 
     async fn run(&self, point: HookPoint, item: HookPayload) -> Value {

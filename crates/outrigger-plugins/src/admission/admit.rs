@@ -166,8 +166,12 @@ pub(crate) async fn again(
     if resolved.id != own {
         return Err(life(format!("it is called {} now", resolved.id)));
     }
-    let needs = resolved.manifest.iter().flat_map(|it| &it.depends_on);
-    let needs: Vec<String> = needs.cloned().collect();
+    let needs: Vec<String> = resolved
+        .manifest
+        .iter()
+        .flat_map(|it| &it.depends_on)
+        .cloned()
+        .collect();
     if let Some((needs, _)) = registry.lacks(&needs, &options.bundled) {
         return Err(PluginError::DependsOn {
             id: id.to_owned(),
@@ -339,30 +343,37 @@ fn admitted(
 
 /// Fails plugins whose dependencies are missing.
 fn lonely(options: &LoadOptions, registry: &Registry) {
-    let ready = (0..registry.count()).filter_map(|index| {
-        let it = registry.with(index, |plugin| {
-            let resolved = plugin.resolved.as_ref().filter(|_| plugin.is_installed())?;
-            let needs = resolved
-                .manifest
-                .as_ref()
-                .map(|manifest| manifest.depends_on.clone());
-            Some((index, plugin.id.clone(), needs.unwrap_or_default()))
-        });
-        it.flatten()
-    });
-    let ready: Vec<(usize, String, Vec<String>)> = ready.collect();
-    let all =
-        (0..registry.count()).filter_map(|index| registry.with(index, |plugin| plugin.id.clone()));
-    let all: Vec<String> = all.collect();
-    let known = all.iter().chain(&options.bundled);
-    let known = known.map(String::as_str).collect();
-    // Bundled plugins have no dependencies; their index matches no plugin here.
-    let bundled = options.bundled.iter();
-    let bundled = bundled.map(|id| (usize::MAX, id.as_str(), [].as_slice()));
-    let running = ready
+    let ready: Vec<(usize, String, Vec<String>)> = (0..registry.count())
+        .filter_map(|index| {
+            let it = registry.with(index, |plugin| {
+                let resolved = plugin.resolved.as_ref().filter(|_| plugin.is_installed())?;
+                let needs = resolved
+                    .manifest
+                    .as_ref()
+                    .map(|manifest| manifest.depends_on.clone());
+                Some((index, plugin.id.clone(), needs.unwrap_or_default()))
+            });
+            it.flatten()
+        })
+        .collect();
+    let all: Vec<String> = (0..registry.count())
+        .filter_map(|index| registry.with(index, |plugin| plugin.id.clone()))
+        .collect();
+    let known = all
         .iter()
-        .map(|(index, id, needs)| (*index, id.as_str(), needs.as_slice()));
-    let running: Vec<_> = running.chain(bundled).collect();
+        .chain(&options.bundled)
+        .map(String::as_str)
+        .collect();
+    // Bundled plugins have no dependencies; their index matches no plugin here.
+    let bundled = options
+        .bundled
+        .iter()
+        .map(|id| (usize::MAX, id.as_str(), [].as_slice()));
+    let running: Vec<_> = ready
+        .iter()
+        .map(|(index, id, needs)| (*index, id.as_str(), needs.as_slice()))
+        .chain(bundled)
+        .collect();
     for (index, reason) in outrigger_kernel::admission::unmet(&running, &known) {
         let id = registry
             .with(index, |plugin| plugin.id.clone())

@@ -22,8 +22,11 @@ pub(crate) fn found(commands: Option<&CommandHooks>) -> Vec<Plugin> {
         };
         Plugin::found(id, &file.declared())
     };
-    let files = commands.iter().flat_map(|commands| &commands.files);
-    files.map(&mut named).collect()
+    commands
+        .iter()
+        .flat_map(|commands| &commands.files)
+        .map(&mut named)
+        .collect()
 }
 
 /// Binds the files that may run; `base` is the index of the first one.

@@ -75,8 +75,12 @@ fn authors(steps: &[Arc<ConfigStep>], at: &str) -> BTreeMap<String, Vec<usize>> 
             }
             let is_new = !before.contains_key(name);
             let copied = before.iter().filter(|(_, other)| *other == value);
-            let from = gone.iter().copied().chain(copied.map(|(name, _)| name));
-            let from = from.filter(|_| is_new).filter_map(|name| all.get(name));
+            let from = gone
+                .iter()
+                .copied()
+                .chain(copied.map(|(name, _)| name))
+                .filter(|_| is_new)
+                .filter_map(|name| all.get(name));
             let by = from.flatten().copied().chain([step.plugin]);
             touched.push((name, by.collect()));
         }

@@ -62,8 +62,10 @@ impl Plugins {
             return Ok(None);
         }
         let all = self.0.registry.list();
-        let index = all.iter().position(|(_, status)| status.id == id.0);
-        let index = index.ok_or_else(|| format!("the plugin {} is not there", id.0))?;
+        let index = all
+            .iter()
+            .position(|(_, status)| status.id == id.0)
+            .ok_or_else(|| format!("the plugin {} is not there", id.0))?;
         let group = self.0.group_of(index)?;
         sandbox_of_contributions(&[(group, index)]).await.map(Some)
     }
@@ -71,9 +73,11 @@ impl Plugins {
 
 impl PluginHost {
     fn group_of(&self, index: usize) -> Result<Arc<Group>, String> {
-        let group = self.registry.with(index, |plugin| plugin.group).flatten();
-        let group = group.and_then(|key| self.processes.get(key));
-        group.ok_or_else(|| "the plugin that contributed it does not run".to_owned())
+        self.registry
+            .with(index, |plugin| plugin.group)
+            .flatten()
+            .and_then(|key| self.processes.get(key))
+            .ok_or_else(|| "the plugin that contributed it does not run".to_owned())
     }
 
     /// Returns the sandbox through whose proxy a plugin's URLs are requested; `None` if plugins are not sandboxed.
@@ -173,8 +177,9 @@ async fn sandbox_of_contributions(
         policies.push(policy.map_err(|error| error.to_string())?);
     }
     let policy = tokio::task::spawn_blocking(|| policies.into_iter().reduce(common)).await;
-    let policy = policy.map_err(|error| error.to_string())?;
-    let mut policy = policy.ok_or_else(missing)?;
+    let mut policy = policy
+        .map_err(|error| error.to_string())?
+        .ok_or_else(missing)?;
     policy.read.extend(tool_chains(&search()));
     Ok(SandboxOverride {
         policy,
@@ -233,9 +238,10 @@ fn tool_chains(path: &OsStr) -> Vec<PathBuf> {
             None => is_chain(&folder).then_some(folder),
         }
     };
-    let folders =
-        std::env::split_paths(path).filter(|folder| folder.is_absolute() && hidden(folder));
-    folders.filter_map(readable).collect()
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute() && hidden(folder))
+        .filter_map(readable)
+        .collect()
 }
 
 #[cfg(test)]

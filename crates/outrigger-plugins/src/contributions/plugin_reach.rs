@@ -91,8 +91,10 @@ impl PluginReach {
 /// Returns the part of the path below the folder that contains it, with all links resolved.
 fn within(folders: &[PathBuf], path: &Path) -> Option<PathBuf> {
     let path = real(path)?;
-    let below = folders.iter().find_map(|it| path.strip_prefix(it).ok());
-    below.map(Path::to_path_buf)
+    folders
+        .iter()
+        .find_map(|it| path.strip_prefix(it).ok())
+        .map(Path::to_path_buf)
 }
 
 #[cfg(test)]

@@ -44,11 +44,14 @@ impl Plugins {
     /// Returns the plugins whose process could not be started, for which a retry may help.
     #[must_use]
     pub fn unstarted(&self) -> Vec<String> {
-        let failed = self.list().into_iter().filter(|it| {
-            let cause = it.cause.as_ref().map(|cause| cause.code.as_str());
-            it.stage == Stage::Failed && it.host.is_none() && cause == Some(PROCESS)
-        });
-        failed.map(|it| it.id).collect()
+        self.list()
+            .into_iter()
+            .filter(|it| {
+                let cause = it.cause.as_ref().map(|cause| cause.code.as_str());
+                it.stage == Stage::Failed && it.host.is_none() && cause == Some(PROCESS)
+            })
+            .map(|it| it.id)
+            .collect()
     }
 
     async fn set(&self, id: &str, suspend: bool) -> Result<(), PluginError> {
@@ -78,8 +81,8 @@ impl Plugins {
             .loading
             .options
             .as_ref()
-            .map(|options| &options.bundled);
-        let bundled = bundled.map_or(&[][..], Vec::as_slice);
+            .map(|options| &options.bundled)
+            .map_or(&[][..], Vec::as_slice);
         if let (false, Some((needs, _))) =
             (suspend, registry.lacks(&needs.unwrap_or_default(), bundled))
         {
@@ -216,19 +219,23 @@ impl Plugins {
             if matches!(source, Some(Ok(Source::Npm { .. }))) {
                 continue;
             }
-            let name = registry.with(*member, |plugin| plugin.id.clone());
-            let name = name.unwrap_or_default();
-            let looked = again(options, registry, *member, &name).await;
-            let looked = looked.map_err(|error| {
-                if *member == index {
-                    error
-                } else {
-                    life(
-                        id,
-                        format!("{name} shares its process and cannot be loaded again: {error}"),
-                    )
-                }
-            })?;
+            let name = registry
+                .with(*member, |plugin| plugin.id.clone())
+                .unwrap_or_default();
+            let looked = again(options, registry, *member, &name)
+                .await
+                .map_err(|error| {
+                    if *member == index {
+                        error
+                    } else {
+                        life(
+                            id,
+                            format!(
+                                "{name} shares its process and cannot be loaded again: {error}"
+                            ),
+                        )
+                    }
+                })?;
             fresh.push((*member, looked));
         }
         Ok(fresh)
@@ -269,8 +276,9 @@ impl Plugins {
         index: usize,
     ) -> Result<u64, PluginError> {
         let registry = &self.0.registry;
-        let launch = late_launch(options, &self.0).await;
-        let launch = launch.inspect_err(|error| registry.fail(index, error))?;
+        let launch = late_launch(options, &self.0)
+            .await
+            .inspect_err(|error| registry.fail(index, error))?;
         let (key, table) = (self.0.processes.key(), Arc::downgrade(&self.0.processes));
         let group = Group::new(key, id.to_owned(), launch, vec![index], table);
         let before = self.group_of(index);
@@ -306,8 +314,10 @@ impl Plugins {
         let named: Vec<HostedDecl<'_>> = manifest
             .iter()
             .flat_map(|manifest| {
-                let decls = manifest.subplugins.iter();
-                decls.map(|decl| HostedDecl { manifest, decl })
+                manifest
+                    .subplugins
+                    .iter()
+                    .map(|decl| HostedDecl { manifest, decl })
             })
             .collect();
         let there = registry.hosted_by(index);
@@ -349,8 +359,9 @@ impl Plugins {
         declared: Option<HostedDecl<'_>>,
     ) {
         let registry = &self.0.registry;
-        let id = registry.with(hosted, |plugin| plugin.id.clone());
-        let id = id.unwrap_or_default();
+        let id = registry
+            .with(hosted, |plugin| plugin.id.clone())
+            .unwrap_or_default();
         let renewed = match declared {
             Some(declared) => {
                 let fresh = hosted::fresh(options, host, declared);

@@ -49,8 +49,8 @@ impl Plugins {
         let all = self.0.registry.list();
         let own = all.iter().filter(|(_, status)| status.id == id.0);
         let mut processes = own.filter_map(|(process, _)| *process).map(|process| {
-            let members = all.iter().filter(|(other, _)| *other == Some(process));
-            members
+            all.iter()
+                .filter(|(other, _)| *other == Some(process))
                 .map(|(_, status)| status.id.clone())
                 .collect::<Vec<_>>()
         });

@@ -27,20 +27,27 @@ pub(super) struct DiscoveredPlugin {
 
 /// Returns what OpenCode's own rules list, in their order.
 pub(super) fn listed(config: &Loaded) -> Vec<DiscoveredPlugin> {
-    let loaded = config.tool_files.iter().chain(&config.plugins);
-    let loaded = loaded.map(|plugin| (plugin, None));
-    let skipped = config.skipped.iter();
-    let skipped = skipped.map(|it| (&it.plugin, Some(&it.reason)));
-    let all = loaded.chain(skipped).enumerate();
-    all.map(|(order, (plugin, skip))| {
-        let mut known = entry(config, plugin);
-        let it = &mut known.candidate;
-        it.order = order;
-        it.listed = true;
-        it.said = skip.map(said);
-        known
-    })
-    .collect()
+    let loaded = config
+        .tool_files
+        .iter()
+        .chain(&config.plugins)
+        .map(|plugin| (plugin, None));
+    let skipped = config
+        .skipped
+        .iter()
+        .map(|it| (&it.plugin, Some(&it.reason)));
+    loaded
+        .chain(skipped)
+        .enumerate()
+        .map(|(order, (plugin, skip))| {
+            let mut known = entry(config, plugin);
+            let it = &mut known.candidate;
+            it.order = order;
+            it.listed = true;
+            it.said = skip.map(said);
+            known
+        })
+        .collect()
 }
 
 /// Returns the reason for which an entry was removed from the list.
@@ -324,9 +331,10 @@ fn openrouter_key(config: &Loaded, data: &Path) -> Option<String> {
         .into_iter()
         .flatten();
     let has_key = |file: &PathBuf| {
-        let bytes = outrigger_files::read(file, outrigger_files::SETTINGS).ok();
-        let stored = bytes.and_then(|it| serde_json::from_slice::<serde_json::Value>(&it).ok());
-        stored.is_some_and(|it| it.get(ID).is_some())
+        outrigger_files::read(file, outrigger_files::SETTINGS)
+            .ok()
+            .and_then(|it| serde_json::from_slice::<serde_json::Value>(&it).ok())
+            .is_some_and(|it| it.get(ID).is_some())
     };
     let file = files.find(has_key)?;
     Some(format!("a key that is stored in {}", file.display()))

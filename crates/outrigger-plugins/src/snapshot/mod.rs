@@ -185,8 +185,9 @@ impl Snapshot {
     #[must_use]
     pub fn verdict(&self, plugin: &PluginSpec) -> Option<Result<(), PluginError>> {
         let is = |it: &&SnapshotEntry| {
-            let of = it.plugin.as_ref();
-            of.is_some_and(|it| it.spec == plugin.spec && it.declared_in == plugin.declared_in)
+            it.plugin
+                .as_ref()
+                .is_some_and(|it| it.spec == plugin.spec && it.declared_in == plugin.declared_in)
         };
         let entry = self.entries.iter().find(is)?;
         Some(if entry.enabled {
@@ -204,16 +205,22 @@ impl Snapshot {
     /// Returns the ids of the bundled plugins that should run.
     #[must_use]
     pub fn running_bundled(&self) -> Vec<String> {
-        let bundled = self.entries.iter();
-        let bundled = bundled.filter(|entry| entry.source == Source::Bundled && entry.enabled);
-        bundled.map(|entry| entry.id.clone()).collect()
+        self.entries
+            .iter()
+            .filter(|entry| entry.source == Source::Bundled && entry.enabled)
+            .map(|entry| entry.id.clone())
+            .collect()
     }
 
     /// Returns the bundled tools that are unavailable because their plugin does not run.
     #[must_use]
     pub fn tools_off(&self) -> Vec<&'static str> {
-        let off = BUNDLED.iter().filter(|it| !self.has_bundled(it.id));
-        off.flat_map(|it| it.tools).copied().collect()
+        BUNDLED
+            .iter()
+            .filter(|it| !self.has_bundled(it.id))
+            .flat_map(|it| it.tools)
+            .copied()
+            .collect()
     }
 
     /// Returns what is loaded and what is not: OpenCode's entries in their own order, then what was found, by precedence. An

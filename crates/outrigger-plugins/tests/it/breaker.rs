@@ -31,11 +31,14 @@ fn project() -> Project {
 /// Returns the notices about breakers.
 fn breakers(project: &Project) -> String {
     let notices = project.notices.lock().unwrap();
-    let states = notices.iter().filter_map(|notice| match notice {
-        Notice::Breaker { plugin, state, .. } => Some(format!("{plugin} {state}")),
-        _ => None,
-    });
-    states.collect::<Vec<_>>().join(", ")
+    notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Breaker { plugin, state, .. } => Some(format!("{plugin} {state}")),
+            _ => None,
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 async fn call(plugins: &outrigger_plugins::Plugins, fault: bool) -> String {

@@ -205,8 +205,11 @@ async fn one_that_hangs_costs_a_call_and_leaves_nothing() {
     assert_eq!(result.records[0].outcome.name(), "timeout");
     assert!(result.block.is_none());
     for name in ["project/pid", "project/child"] {
-        let pid = std::fs::read_to_string(project.path(name)).unwrap();
-        let pid = pid.trim().parse().unwrap();
+        let pid = std::fs::read_to_string(project.path(name))
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
         wait_for(name, || !alive(pid)).await;
     }
 }

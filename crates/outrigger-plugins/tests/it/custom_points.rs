@@ -431,8 +431,9 @@ async fn calls_are_bounded_in_depth_number_and_size() {
       hooks["acme/deep.quick"] = async () => {}
       return hooks
     } }"#;
-    let names = (0..10).map(|n| format!("p{n}"));
-    let names = names.chain(["waits".to_owned(), "quick".to_owned()]);
+    let names = (0..10)
+        .map(|n| format!("p{n}"))
+        .chain(["waits".to_owned(), "quick".to_owned()]);
     let points: String = names
         .map(|name| format!("[[points]]\nname = \"acme/deep.{name}\"\ndescription = \"x\"\n"))
         .collect();

@@ -46,8 +46,12 @@ async fn heard(plugins: &Plugins) -> String {
         "{:?}",
         result.records
     );
-    let texts = result.outputs[0]["system"].as_array().unwrap();
-    let texts: Vec<&str> = texts.iter().map(|text| text.as_str().unwrap()).collect();
+    let texts: Vec<&str> = result.outputs[0]["system"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|text| text.as_str().unwrap())
+        .collect();
     texts.join(" ")
 }
 

@@ -67,8 +67,10 @@ fn npm() -> Option<Npm> {
 }
 
 fn installers() -> Vec<Installer> {
-    let bun = runtimes().bun.map(Installer::Bun);
-    bun.into_iter()
+    runtimes()
+        .bun
+        .map(Installer::Bun)
+        .into_iter()
         .chain(npm().map(|npm| Installer::Npm(npm.0)))
         .collect()
 }

@@ -360,11 +360,14 @@ async fn states_are_reported() {
     let plugins = project.load(specs).await;
     let states = |id: &str| -> String {
         let notices = project.notices.lock().unwrap();
-        let states = notices.iter().filter_map(|it| match it {
-            Notice::State { plugin, action, .. } if plugin == id => Some(action.as_str()),
-            _ => None,
-        });
-        states.collect::<Vec<_>>().join(" ")
+        notices
+            .iter()
+            .filter_map(|it| match it {
+                Notice::State { plugin, action, .. } if plugin == id => Some(action.as_str()),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(states("a"), "register activate");
     assert_eq!(states("bad"), "register fail");

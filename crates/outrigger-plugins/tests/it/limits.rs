@@ -10,11 +10,13 @@ use crate::support::*;
 /// Restarts with their causes.
 fn restarts(project: &Project) -> Vec<String> {
     let notices = project.notices.lock().unwrap();
-    let causes = notices.iter().filter_map(|notice| match notice {
-        Notice::Restart { cause, .. } => Some(cause.clone()),
-        _ => None,
-    });
-    causes.collect()
+    notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Restart { cause, .. } => Some(cause.clone()),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Limits that were reported and did not end the process.

@@ -74,8 +74,9 @@ fn shared(message: &Value) -> HistoryMessage {
     let stored = MessageWithParts::deserialize(message).ok();
     // By their texts: keys in another order make another message.
     let text = message.to_string();
-    let stored = stored.filter(|stored| serde_json::to_string(stored).unwrap() == text);
-    stored.map_or_else(|| message.clone().into(), HistoryMessage::from)
+    stored
+        .filter(|stored| serde_json::to_string(stored).unwrap() == text)
+        .map_or_else(|| message.clone().into(), HistoryMessage::from)
 }
 
 /// With the messages as a conversation.
@@ -107,11 +108,16 @@ async fn run_by(
         ..PipelineContext::default()
     };
     let mut result = plugins.pipeline().run(POINT, vec![item], context).await;
-    let ways = result.records.iter();
-    let ways = ways.map(|record| record.carried.unwrap().way).collect();
-    let outcomes = result.records.iter();
-    let outcomes = outcomes.map(|record| format!("{} {}", record.outcome, record.payload_bytes));
-    let outcomes = outcomes.collect();
+    let ways = result
+        .records
+        .iter()
+        .map(|record| record.carried.unwrap().way)
+        .collect();
+    let outcomes = result
+        .records
+        .iter()
+        .map(|record| format!("{} {}", record.outcome, record.payload_bytes))
+        .collect();
     let mut output = result.outputs.remove(0);
     if let Some(history) = result.history {
         output["messages"] = json!(history);

@@ -32,19 +32,23 @@ fn processes(plugins: &Plugins) -> String {
             None => by_pid.push((pid, vec![status.id], status.generation)),
         }
     }
-    let names = by_pid
+    by_pid
         .iter()
-        .map(|(_, names, generation)| format!("{}:{generation}", names.join("+")));
-    names.collect::<Vec<_>>().join(" ")
+        .map(|(_, names, generation)| format!("{}:{generation}", names.join("+")))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn quarantined(project: &Project) -> String {
     let notices = project.notices.lock().unwrap();
-    let names = notices.iter().filter_map(|notice| match notice {
-        Notice::Quarantine { plugin, .. } => Some(plugin.as_str()),
-        _ => None,
-    });
-    names.collect::<Vec<_>>().join(" ")
+    notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Quarantine { plugin, .. } => Some(plugin.as_str()),
+            _ => None,
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[tokio::test(flavor = "multi_thread")]

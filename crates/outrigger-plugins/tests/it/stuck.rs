@@ -26,11 +26,13 @@ fn idle(n: usize) -> BusEvent {
 
 fn apart(project: &Project) -> Vec<String> {
     let notices = project.notices.lock().unwrap();
-    let apart = notices.iter().filter_map(|notice| match notice {
-        Notice::Quarantine { plugin, cause } => Some(format!("{plugin}: {cause}")),
-        _ => None,
-    });
-    apart.collect()
+    notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Quarantine { plugin, cause } => Some(format!("{plugin}: {cause}")),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Nobody calls a hook of these two, so there is no deadline to miss; and a process that sleeps uses no CPU.

@@ -115,8 +115,10 @@ async fn saw(plugins: &Plugins) -> (Value, Vec<String>) {
     let seen = texts
         .iter()
         .find_map(|text| serde_json::from_str::<Value>(&refusals(text.as_str()?)).ok());
-    let records = result.records.iter();
-    let records = records.map(|record| format!("{} {}", record.plugin, record.outcome));
+    let records = result
+        .records
+        .iter()
+        .map(|record| format!("{} {}", record.plugin, record.outcome));
     (seen.unwrap_or_default(), records.collect())
 }
 

@@ -266,8 +266,12 @@ pub(crate) async fn run(
 
 /// `a1 b2 | a ok, b timeout` of a system transform.
 pub(crate) fn summary(result: &PipelineResult) -> String {
-    let texts = result.outputs[0]["system"].as_array().unwrap();
-    let texts: Vec<&str> = texts.iter().map(|text| text.as_str().unwrap()).collect();
+    let texts: Vec<&str> = result.outputs[0]["system"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|text| text.as_str().unwrap())
+        .collect();
     let runs: Vec<String> = result
         .records
         .iter()

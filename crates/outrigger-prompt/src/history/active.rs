@@ -56,8 +56,12 @@ impl Active {
     #[must_use]
     pub fn used(&self) -> u64 {
         let finished = |m: &&MessageWithParts| answer(m).is_some_and(|info| info.finish.is_some());
-        let info = self.rest.iter().rev().find(finished).and_then(answer);
-        info.map_or(0, tokens)
+        self.rest
+            .iter()
+            .rev()
+            .find(finished)
+            .and_then(answer)
+            .map_or(0, tokens)
     }
 }
 
@@ -94,8 +98,10 @@ pub(super) fn roles(all: &[&MessageWithParts]) -> Vec<Role> {
         return all.iter().map(role).collect();
     };
     let tail = tail_start(compaction);
-    let tail = tail.and_then(|start| all.iter().position(|m| m.info.id().as_str() == start));
-    let tail = tail.filter(|at| *at < last).unwrap_or(last);
+    let tail = tail
+        .and_then(|start| all.iter().position(|m| m.info.id().as_str() == start))
+        .filter(|at| *at < last)
+        .unwrap_or(last);
     let role = |(at, message): (usize, &&MessageWithParts)| {
         if at == last || summary_of(message) == Some(compaction.info.id()) {
             Role::Compaction
@@ -141,14 +147,21 @@ impl Used {
     /// Returns the tokens of the last finished step; 0 if it was the summary. `place` returns the position of a message.
     #[must_use]
     pub fn tokens(&self, place: impl FnOnce(&str) -> Option<usize>) -> u64 {
-        let last = self.compactions.iter().rev();
-        let last = last.into_iter().find(|(_, id, _)| self.done.contains(id));
+        let last = self
+            .compactions
+            .iter()
+            .rev()
+            .into_iter()
+            .find(|(_, id, _)| self.done.contains(id));
         let first = last.map_or(0, |(last, _, tail)| {
-            let tail = tail.as_deref().and_then(place);
-            tail.filter(|at| at < last).unwrap_or(*last)
+            tail.as_deref()
+                .and_then(place)
+                .filter(|at| at < last)
+                .unwrap_or(*last)
         });
-        let step = self.step.filter(|(at, _)| *at >= first);
-        step.map_or(0, |(_, tokens)| tokens)
+        self.step
+            .filter(|(at, _)| *at >= first)
+            .map_or(0, |(_, tokens)| tokens)
     }
 }
 

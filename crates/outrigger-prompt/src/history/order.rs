@@ -33,8 +33,9 @@ pub fn in_order(
             stretches.push(Vec::new());
         }
         let last = stretches.len() - 1;
-        let at = asked.and_then(|asked| stretch_of.get(asked).copied());
-        let at = at.unwrap_or(last);
+        let at = asked
+            .and_then(|asked| stretch_of.get(asked).copied())
+            .unwrap_or(last);
         stretch_of.insert(info.id(), at);
         if let Some(stretch) = stretches.get_mut(at) {
             stretch.push(place);

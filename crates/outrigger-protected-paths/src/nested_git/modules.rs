@@ -23,8 +23,11 @@ pub(super) fn modules<'a>(worktree: &Path, stores: impl Iterator<Item = &'a Path
     let mut waiting = VecDeque::new();
     for git in stores {
         waiting.push_back(git.join("modules"));
-        let linked = fs::read_dir(git.join("worktrees")).into_iter();
-        let linked = linked.flatten().flatten().take(MAX_WORKTREES);
+        let linked = fs::read_dir(git.join("worktrees"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(MAX_WORKTREES);
         waiting.extend(linked.map(|it| it.path().join("modules")));
     }
     let mut found = Modules {

@@ -111,10 +111,14 @@ pub(super) fn active_hooks(git: &Path) -> Vec<PathBuf> {
     if hooks.is_symlink() {
         return vec![hooks];
     }
-    let entries = fs::read_dir(&hooks).into_iter().flatten().flatten();
-    let names = entries.map(|it| it.path()).filter(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        !name.ends_with(".sample") && !name.contains(SUFFIX) && !path.is_dir()
-    });
-    names.collect()
+    fs::read_dir(&hooks)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|it| it.path())
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            !name.ends_with(".sample") && !name.contains(SUFFIX) && !path.is_dir()
+        })
+        .collect()
 }

@@ -231,9 +231,11 @@ impl Tree {
             let now = statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW);
             folder.is_settled && now.is_ok_and(|now| folder.listing.is_as_in(&now))
         };
-        let all = self.folders.iter();
-        let changed = all.filter(|(id, folder)| !is_as_read(**id, folder));
-        changed.map(|(id, _)| *id).collect()
+        self.folders
+            .iter()
+            .filter(|(id, folder)| !is_as_read(**id, folder))
+            .map(|(id, _)| *id)
+            .collect()
     }
 
     fn read_all(&mut self, mut waiting: FolderQueue) -> Result<(), Unfit> {
@@ -454,11 +456,10 @@ impl Tree {
             let one = (one.is_last, one.depth, path);
             one.cmp(&(other.is_last, other.depth, its))
         });
-        let startup = all.iter().flat_map(|(folder, path)| {
-            let names = folder.listing.startup.iter();
-            names.map(|name| path.join(name))
-        });
-        let startup = startup.collect();
+        let startup = all
+            .iter()
+            .flat_map(|(folder, path)| folder.listing.startup.iter().map(|name| path.join(name)))
+            .collect();
         let marked = all
             .into_iter()
             .filter(|(folder, _)| folder.listing.is_marked && folder.reach != Reach::Root);

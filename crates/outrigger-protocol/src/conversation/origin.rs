@@ -38,12 +38,14 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = [
+        let words: Vec<&str> = [
             self.program.as_str(),
             self.version.as_str(),
             self.session.as_str(),
-        ];
-        let words: Vec<&str> = words.into_iter().filter(|it| !it.is_empty()).collect();
+        ]
+        .into_iter()
+        .filter(|it| !it.is_empty())
+        .collect();
         f.write_str(&words.join(" "))
     }
 }

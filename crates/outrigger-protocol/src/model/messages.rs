@@ -239,8 +239,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Messages>(&text).unwrap(), without);
         let blocks = |len: usize| {
             let stretches = messages.stretches(len);
-            let sizes = stretches.map(|it| it.messages().len());
-            sizes.collect::<Vec<_>>()
+            stretches.map(|it| it.messages().len()).collect::<Vec<_>>()
         };
         assert_eq!(blocks(5), [1, 3, 1]);
         assert_eq!(blocks(4), [1, 3]);

@@ -77,8 +77,11 @@ impl Credential {
         }
         let (key, metadata) = typed.unzip();
         let mut metadata = metadata.unwrap_or_default();
-        let more = result.get("metadata").and_then(Value::as_object);
-        let more = more.into_iter().flatten();
+        let more = result
+            .get("metadata")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         metadata.extend(more.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))));
         Some(Self::Api {
             key: text("key").or(key.map(str::to_owned))?,
@@ -169,12 +172,14 @@ impl LoginMethods {
     /// Returns the methods with these labels.
     #[must_use]
     pub fn labelled(&self) -> Vec<AuthMethod> {
-        let all = self.methods.iter().zip(self.labels());
-        let all = all.map(|(method, label)| AuthMethod {
-            label,
-            ..method.clone()
-        });
-        all.collect()
+        self.methods
+            .iter()
+            .zip(self.labels())
+            .map(|(method, label)| AuthMethod {
+                label,
+                ..method.clone()
+            })
+            .collect()
     }
 }
 

@@ -57,8 +57,10 @@ impl HistoryMessage {
         make: impl Fn(&MessageWithParts) -> Vec<SharedMessage>,
     ) -> &[SharedMessage] {
         self.in_requests.get_or_init(|| {
-            let made = self.stored().map(make);
-            made.unwrap_or_default().into_boxed_slice()
+            self.stored()
+                .map(make)
+                .unwrap_or_default()
+                .into_boxed_slice()
         })
     }
 
@@ -212,15 +214,16 @@ impl History {
 
     /// Iterates over all messages.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<HistoryMessage>> + Clone {
-        let leaves = (0..self.len).step_by(tree::WIDTH);
-        leaves.flat_map(|index| self.root.leaf(index).0)
+        (0..self.len)
+            .step_by(tree::WIDTH)
+            .flat_map(|index| self.root.leaf(index).0)
     }
 
     /// Iterates over the messages from an index on.
     pub fn iter_from(&self, index: usize) -> impl Iterator<Item = &Arc<HistoryMessage>> {
         let leaf = index - index % tree::WIDTH;
-        let leaves = (leaf..self.len).step_by(tree::WIDTH);
-        leaves
+        (leaf..self.len)
+            .step_by(tree::WIDTH)
             .flat_map(|index| self.root.leaf(index).0)
             .skip(index - leaf)
     }

@@ -214,8 +214,10 @@ impl Provenance {
     /// Returns the plugin whose tool replaces a bundled one.
     #[must_use]
     pub fn replaced_tool_of(&self) -> Option<PluginId> {
-        let tool = self.0.iter().find(|cause| cause.is_tool());
-        tool.and_then(|cause| cause.actor.plugin_id())
+        self.0
+            .iter()
+            .find(|cause| cause.is_tool())
+            .and_then(|cause| cause.actor.plugin_id())
     }
 
     /// Returns whether only the user, a client and a configured model caused it, apart from who contributed the agent or the

@@ -170,8 +170,9 @@ fn text(value: &Value, at: &str, path: &str, key: &str, change: &Change) -> Stri
             format!("{{{}}}", [written, last].concat().join(","))
         }
         Value::Array(list) => {
-            let list = list.iter().enumerate();
             let list: Vec<String> = list
+                .iter()
+                .enumerate()
                 .map(|(place, value)| text(value, &format!("{at}/{place}"), path, key, change))
                 .collect();
             format!("[{}]", list.join(","))

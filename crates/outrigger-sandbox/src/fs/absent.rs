@@ -121,8 +121,10 @@ impl Absent {
     /// Keeps those of `paths` where nothing exists now.
     pub(crate) fn of(paths: &[PathBuf], clear: Clear) -> Self {
         let mut real = RealPaths::default();
-        let free = paths.iter().filter_map(|it| Free::of(it, &mut real));
-        let free = free.collect();
+        let free = paths
+            .iter()
+            .filter_map(|it| Free::of(it, &mut real))
+            .collect();
         Self(Arc::new(Names {
             free,
             clear,
@@ -217,8 +219,7 @@ mod tests {
         fs::write(at("file"), "2").unwrap();
         assert_eq!(absent.move_aside().len(), 3);
         assert!(at("old").exists() && !at("file").exists() && !at("folder").exists());
-        let kept = fs::read_dir(dir.path()).unwrap().flatten();
-        let kept = kept.filter(|it| {
+        let kept = fs::read_dir(dir.path()).unwrap().flatten().filter(|it| {
             it.file_name()
                 .to_string_lossy()
                 .starts_with("file.put-aside-")

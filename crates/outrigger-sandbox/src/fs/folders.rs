@@ -38,8 +38,9 @@ pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
         OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mode = Mode::from_raw_mode(0o600);
     let is_file = |file: &OwnedFd| {
-        let kind = rustix::fs::fstat(file).map(|stat| stat.st_mode);
-        kind.is_ok_and(|mode| rustix::fs::FileType::from_raw_mode(mode).is_file())
+        rustix::fs::fstat(file)
+            .map(|stat| stat.st_mode)
+            .is_ok_and(|mode| rustix::fs::FileType::from_raw_mode(mode).is_file())
     };
     match openat(&folder, name, flags, mode) {
         Ok(file) if is_file(&file) => Ok(()),
@@ -107,8 +108,10 @@ pub fn movable_above_all<'a>(places: impl IntoIterator<Item = &'a Path>) -> BTre
         folder.exists()
             && above.is_some_and(|above| rustix::fs::access(above, Access::WRITE_OK).is_ok())
     };
-    let movable = seen.into_iter().filter(is_movable);
-    movable.map(Path::to_path_buf).collect()
+    seen.into_iter()
+        .filter(is_movable)
+        .map(Path::to_path_buf)
+        .collect()
 }
 
 fn open(root: &Path, below: &Path) -> io::Result<OwnedFd> {

@@ -107,8 +107,8 @@ mod tests {
             "usr",
         ];
         let all = named.map(at);
-        let path = std::env::join_paths([&[PathBuf::from("."), PathBuf::new()], &all[..]].concat());
-        let path = path.unwrap();
+        let path = std::env::join_paths([&[PathBuf::from("."), PathBuf::new()], &all[..]].concat())
+            .unwrap();
         assert_eq!(
             which_of_host("tool", &path),
             Some(at("project/.venv/bin/tool"))

@@ -402,8 +402,11 @@ mod tests {
         })
         .unwrap();
         let shown = |paths: &[PathBuf]| -> Vec<String> {
-            let relative = paths.iter().map(|path| path.strip_prefix(root).unwrap());
-            relative.map(|path| path.display().to_string()).collect()
+            paths
+                .iter()
+                .map(|path| path.strip_prefix(root).unwrap())
+                .map(|path| path.display().to_string())
+                .collect()
         };
         assert_eq!(
             shown(&found.hide),

@@ -35,8 +35,11 @@ fn in_folder(base: &Path) -> io::Result<PathBuf> {
 pub fn all() -> Vec<PathBuf> {
     let mut bases = vec![std::env::temp_dir(), PathBuf::from("/tmp")];
     bases.dedup();
-    let all = bases.iter().flat_map(|base| names(base));
-    all.filter(|path| is_ours(path)).collect()
+    bases
+        .iter()
+        .flat_map(|base| names(base))
+        .filter(|path| is_ours(path))
+        .collect()
 }
 
 fn names(base: &Path) -> impl Iterator<Item = PathBuf> {

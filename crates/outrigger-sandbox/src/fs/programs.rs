@@ -41,14 +41,17 @@ const LOADERS: [&str; 6] = [
 /// the targets of links and every other name that a file has there.
 #[must_use]
 pub fn named(search: &OsStr, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let folders = std::env::split_paths(search).filter(|folder| folder.is_absolute());
-    let folders = folders.chain(PROGRAMS.iter().map(PathBuf::from));
-    let folders: BTreeSet<PathBuf> = folders.filter_map(|it| fs::canonicalize(it).ok()).collect();
+    let folders: BTreeSet<PathBuf> = std::env::split_paths(search)
+        .filter(|folder| folder.is_absolute())
+        .chain(PROGRAMS.iter().map(PathBuf::from))
+        .filter_map(|it| fs::canonicalize(it).ok())
+        .collect();
     let entries = || {
-        let listed = folders
+        folders
             .iter()
-            .filter_map(|folder| fs::read_dir(folder).ok());
-        listed.flatten().flatten()
+            .filter_map(|folder| fs::read_dir(folder).ok())
+            .flatten()
+            .flatten()
     };
     let number = |path: &Path| {
         let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
@@ -88,8 +91,12 @@ pub(crate) fn run(execute: Option<&[PathBuf]>) -> Vec<PathBuf> {
         return Vec::new();
     };
     let loaders = LOADERS.iter().map(PathBuf::from);
-    let all = listed.iter().cloned().chain(loaders);
-    all.filter_map(|path| fs::canonicalize(path).ok()).collect()
+    listed
+        .iter()
+        .cloned()
+        .chain(loaders)
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect()
 }
 
 /// Returns what may be read: if programs are listed, without the program folders, because a loader runs whatever it may read.

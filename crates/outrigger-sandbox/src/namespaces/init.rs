@@ -59,8 +59,11 @@ impl Program {
             texts.push(text(&[name.as_bytes(), b"=", value.as_bytes()].concat())?);
         }
         let pointers = |texts: &[CString]| {
-            let all = texts.iter().map(|text| text.as_ptr());
-            all.chain([std::ptr::null()]).collect()
+            texts
+                .iter()
+                .map(|text| text.as_ptr())
+                .chain([std::ptr::null()])
+                .collect()
         };
         let (arguments, environment) = texts.split_at(count);
         Ok(Self {

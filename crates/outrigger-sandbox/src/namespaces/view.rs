@@ -122,8 +122,10 @@ impl View {
             (self.memory, ViewRule::MEMORY),
             (self.reads_proc && numbers, ViewRule::NUMBERS),
         ];
-        let made = all.into_iter().filter(|(is_made, _)| *is_made);
-        made.map(|(_, late)| late).collect()
+        all.into_iter()
+            .filter(|(is_made, _)| *is_made)
+            .map(|(_, late)| late)
+            .collect()
     }
 
     /// Runs in the child, in its own namespaces: async-signal-safe calls only. `numbers`: one of them is a PID namespace.

@@ -101,8 +101,11 @@ impl Policy {
         let read = AccessFs::from_read(KNOWN) & !none;
         let write = AccessFs::from_all(KNOWN) & !none;
         let reach = self.reach();
-        let lists = self.list.iter();
-        let lists = lists.chain(&reach.read.list).chain(&reach.write.list);
+        let lists = self
+            .list
+            .iter()
+            .chain(&reach.read.list)
+            .chain(&reach.write.list);
         let run = programs::run(self.execute.as_deref());
         let created = ruleset
             .create()?

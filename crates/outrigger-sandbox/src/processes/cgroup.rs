@@ -87,8 +87,10 @@ impl Cgroup {
     #[must_use]
     pub fn killed(&self) -> u64 {
         let text = fs::read_to_string(self.dir.join(self.kills)).unwrap_or_default();
-        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        count.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+        text.lines()
+            .find_map(|line| line.strip_prefix("oom_kill "))
+            .and_then(|n| n.trim().parse().ok())
+            .unwrap_or(0)
     }
 }
 
@@ -117,8 +119,10 @@ impl Drop for Cgroup {
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let host = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        let host = host.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        let host = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX))
+            .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if host.is_some_and(|host| !Path::new(&format!("/proc/{host}")).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
@@ -172,8 +176,9 @@ fn place(mounts: &str, kind: &str, controller: Option<&str>, path: &str) -> Opti
         }
         let mut left = left.split(' ').skip(3);
         let (root, point) = (left.next()?, left.next()?);
-        let below = path.strip_prefix(root.trim_end_matches('/'))?;
-        let below = below.trim_start_matches('/');
+        let below = path
+            .strip_prefix(root.trim_end_matches('/'))?
+            .trim_start_matches('/');
         // A namespace shows what is outside of it as `/..`.
         (!below.split('/').any(|part| part == "..")).then(|| Path::new(point).join(below))
     })

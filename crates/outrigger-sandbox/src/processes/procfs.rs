@@ -35,14 +35,15 @@ pub fn start_time(pid: u32) -> Option<u64> {
 
 /// Returns whether any thread of a process is neither stopped nor ended: the first one may have ended before the others.
 pub(crate) fn goes_on(pid: u32) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+    fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
-        .flatten();
-    tasks.flatten().any(|task| {
-        let text = fs::read(task.path().join("stat")).unwrap_or_default();
-        let stat = parse(pid, &String::from_utf8_lossy(&text));
-        stat.is_some_and(|it| !matches!(it.state, b'T' | b't' | b'Z' | b'X' | b'x'))
-    })
+        .flatten()
+        .flatten()
+        .any(|task| {
+            let text = fs::read(task.path().join("stat")).unwrap_or_default();
+            let stat = parse(pid, &String::from_utf8_lossy(&text));
+            stat.is_some_and(|it| !matches!(it.state, b'T' | b't' | b'Z' | b'X' | b'x'))
+        })
 }
 
 pub(crate) fn stat(pid: u32) -> Option<Stat> {
@@ -57,9 +58,11 @@ pub(crate) fn all() -> Vec<Stat> {
 
 /// Returns the numbers of all visible processes.
 pub(crate) fn pids() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten();
-    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    numbers.take(MAX_SCAN)
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .take(MAX_SCAN)
 }
 
 /// Parses a line. The name in the second field may contain spaces and parentheses, so the fields are counted from its

@@ -104,8 +104,10 @@ fn open_sockets(pid: u32) -> Option<Vec<u64>> {
 
 /// Returns the number in the name of a socket among the open files of a process.
 fn inode(name: &str) -> Option<u64> {
-    let number = name.strip_prefix("socket:[")?.strip_suffix(']')?;
-    number.parse().ok()
+    name.strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
 }
 
 /// Returns the inodes of the sockets that may receive a connection to this address and port.
@@ -178,8 +180,10 @@ struct Listener {
 /// Returns those that may receive a connection to this address: listeners on it or, if there are none, on every address.
 fn answering(all: &[Listener], to: IpAddr) -> Vec<&str> {
     let at = |fits: &dyn Fn(IpAddr) -> bool| -> Vec<&str> {
-        let fitting = all.iter().filter(|it| fits(it.at.to_canonical()));
-        fitting.map(|it| it.socket.as_str()).collect()
+        all.iter()
+            .filter(|it| fits(it.at.to_canonical()))
+            .map(|it| it.socket.as_str())
+            .collect()
     };
     let exact = at(&|at| at == to.to_canonical());
     if exact.is_empty() {

@@ -70,8 +70,12 @@ fn ticks(line: &str) -> Option<u64> {
         return None;
     }
     // Ten other fields come between the state (field 3) and utime (field 14).
-    let times = fields.skip(10).take(4).map(|field| field.parse::<u64>());
-    times.sum::<Result<u64, _>>().ok()
+    fields
+        .skip(10)
+        .take(4)
+        .map(|field| field.parse::<u64>())
+        .sum::<Result<u64, _>>()
+        .ok()
 }
 
 pub(crate) fn children(pid: u32) -> Vec<u32> {

@@ -127,8 +127,8 @@ fn no_processes() -> Result<Rules, BackendError> {
 
 /// Refuses to type into the controlling terminal. Only the low half of the command is significant, for the kernel too.
 fn typing() -> Result<Vec<SeccompRule>, BackendError> {
-    let refused = [libc::TIOCSTI, libc::TIOCLINUX].into_iter();
-    refused
+    [libc::TIOCSTI, libc::TIOCLINUX]
+        .into_iter()
         .map(|command| {
             let command = SeccompCondition::new(1, Len::Dword, Op::Eq, command)?;
             SeccompRule::new(vec![command])

@@ -31,8 +31,8 @@ impl SandboxOverride {
     #[must_use]
     pub fn proxy(&self) -> Option<String> {
         let mut variables = self.variables.iter();
-        let found = variables.find(|(name, _)| name == "HTTP_PROXY");
-        found
+        variables
+            .find(|(name, _)| name == "HTTP_PROXY")
             .and_then(|(_, address)| address.to_str())
             .map(str::to_owned)
     }

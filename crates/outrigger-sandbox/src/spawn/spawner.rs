@@ -187,8 +187,9 @@ impl Spawner {
     /// Returns whether processes with this label have their own sandbox ([`SandboxOverrides`]).
     #[must_use]
     pub fn has_sandbox_override(&self, label: &str) -> bool {
-        let sandbox = self.sandbox.as_ref();
-        sandbox.is_some_and(|it| it.own.of(label).is_some())
+        self.sandbox
+            .as_ref()
+            .is_some_and(|it| it.own.of(label).is_some())
     }
 
     /// Returns the proxy of the sandbox of this label ([`SandboxOverrides`]), if it has one.

@@ -177,8 +177,10 @@ async fn said(calls: Option<Calls>, connect_tcp: Option<Vec<u16>>, call: &str) -
         ..Policy::open()
     };
     let said = text(helper::spec(&format!("call {call}")).policy(policy)).await;
-    let answer = said.lines().find_map(|line| line.strip_prefix("ANSWER "));
-    answer.unwrap().to_owned()
+    said.lines()
+        .find_map(|line| line.strip_prefix("ANSWER "))
+        .unwrap()
+        .to_owned()
 }
 
 #[tokio::test]

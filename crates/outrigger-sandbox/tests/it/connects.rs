@@ -291,8 +291,10 @@ fn ruled(ports: &[u16]) -> Policy {
 
 async fn answer(spec: Spec) -> String {
     let said = text(spec).await;
-    let answer = said.lines().find_map(|line| line.strip_prefix("ANSWER "));
-    answer.unwrap_or(&said).to_owned()
+    said.lines()
+        .find_map(|line| line.strip_prefix("ANSWER "))
+        .unwrap_or(&said)
+        .to_owned()
 }
 
 fn possible() -> bool {

@@ -167,8 +167,9 @@ async fn futures_poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Outpu
 }
 
 fn any_command_holds(word: &str) -> bool {
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    processes
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(Result::ok)
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
         .any(|line| {
             String::from_utf8_lossy(&line).contains(word) && line.starts_with(b"/bin/sleep")

@@ -148,8 +148,11 @@ async fn nothing_outlives_it(home: &Path) {
         .await
         .unwrap();
     assert!(child.wait().await.unwrap().success());
-    let daemon = fs::read_to_string(home.join("daemon")).unwrap();
-    let daemon = daemon.trim().parse().unwrap();
+    let daemon = fs::read_to_string(home.join("daemon"))
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     assert!(alive(daemon));
     drop(child);
     eventually("it is gone", || !alive(daemon)).await;

@@ -75,16 +75,19 @@ fn rules(body: &str) -> Vec<Rule> {
     let on = tools
         .into_iter()
         .flatten()
-        .filter(|(_, on)| **on == Value::Bool(true));
-    let on = on.map(|(tool, _)| switched_on(tool));
+        .filter(|(_, on)| **on == Value::Bool(true))
+        .map(|(tool, _)| switched_on(tool));
     given(&fields).into_iter().chain(on).collect()
 }
 
 fn given(fields: &Map<String, Value>) -> Vec<Rule> {
-    let given = fields.get("permission").and_then(Value::as_array);
-    let given = given.into_iter().flatten();
-    let given = given.filter_map(|rule| serde_json::from_value(rule.clone()).ok());
-    given.collect()
+    fields
+        .get("permission")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|rule| serde_json::from_value(rule.clone()).ok())
+        .collect()
 }
 
 fn switched_on(tool: &str) -> Rule {

@@ -147,8 +147,9 @@ impl PluginStorage {
         let verdict = Arc::new(OnceLock::new());
         let decided = Arc::clone(&verdict);
         let update = move |stored: Option<String>| {
-            let stored = stored.and_then(|it| serde_json::from_str(&it).ok());
-            let mut stored: Stored = stored.unwrap_or_default();
+            let mut stored: Stored = stored
+                .and_then(|it| serde_json::from_str(&it).ok())
+                .unwrap_or_default();
             let _ = decided.set(stored.add(day, bytes, limits));
             serde_json::to_string(&stored).ok()
         };
@@ -216,8 +217,9 @@ fn size(agent: &Agent, path: &str, body: &str) -> Result<u64, ApiError> {
     if root != Some("session") {
         return Ok(bytes);
     }
-    let session = session.filter(|it| !it.is_empty());
-    let session = session.map(|id| SessionId(decoded(id)));
+    let session = session
+        .filter(|it| !it.is_empty())
+        .map(|id| SessionId(decoded(id)));
     let held = match &session {
         Some(session) => agent.store().session(session)?,
         None => None,
@@ -247,13 +249,18 @@ fn attached(body: &str, folder: &Path) -> u64 {
         .into_iter()
         .flatten()
         .filter_map(|part| part.get("url")?.as_str());
-    let files = urls.filter(|url| !url.starts_with("data:")).map(|url| {
-        let path = url.strip_prefix("file://").unwrap_or(url);
-        let path = path.split(['?', '#']).next().unwrap_or_default();
-        let meta = std::fs::metadata(folder.join(decoded(path)));
-        meta.map_or(0, |meta| meta.len().min(ATTACHED) * 4 / 3)
-    });
-    files.sum()
+    urls.filter(|url| !url.starts_with("data:"))
+        .map(|url| {
+            let path = url
+                .strip_prefix("file://")
+                .unwrap_or(url)
+                .split(['?', '#'])
+                .next()
+                .unwrap_or_default();
+            let meta = std::fs::metadata(folder.join(decoded(path)));
+            meta.map_or(0, |meta| meta.len().min(ATTACHED) * 4 / 3)
+        })
+        .sum()
 }
 
 /// Returns the bytes of something in the store.

@@ -62,12 +62,20 @@ impl LocalClient {
             .extension(LocalUser)
             .body(body.map_or_else(Body::empty, Body::from))
             .map_err(|error| refusal(error.to_string()))?;
-        let answer = self.router.clone().oneshot(request).await;
-        let answer = answer.unwrap_or_else(|never| match never {});
+        let answer = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .unwrap_or_else(|never| match never {});
         let status = answer.status();
         let fault = answer.extensions().get::<Fault>().cloned();
-        let body = answer.into_body().collect().await;
-        let body = body.map_err(|error| refusal(error.to_string()))?.to_bytes();
+        let body = answer
+            .into_body()
+            .collect()
+            .await
+            .map_err(|error| refusal(error.to_string()))?
+            .to_bytes();
         if status.is_success() {
             return Ok(body);
         }
@@ -88,10 +96,11 @@ impl LocalClient {
 
 /// Returns the message of an error.
 fn message(error: &Value) -> Option<String> {
-    let said = error
+    error
         .pointer("/data/message")
-        .or_else(|| error.get("message"));
-    said.and_then(Value::as_str).map(str::to_owned)
+        .or_else(|| error.get("message"))
+        .and_then(Value::as_str)
+        .map(str::to_owned)
 }
 
 /// Calls a route of a hub's agents in process, as the user: for connectors of this program, never for plugins.
@@ -112,8 +121,10 @@ pub async fn call(
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(body)
         .map_err(|error| none(error.to_string()))?;
-    let answer = crate::serve_router(hub).oneshot(request).await;
-    let answer = answer.unwrap_or_else(|never| match never {});
+    let answer = crate::serve_router(hub)
+        .oneshot(request)
+        .await
+        .unwrap_or_else(|never| match never {});
     let status = answer.status();
     let bytes = http_body_util::Limited::new(answer.into_body(), MAX_BYTES)
         .collect()

@@ -149,8 +149,12 @@ async fn snapshot(
 /// that should run again. `off` contains those suspended here.
 async fn suspend(agent: &Agent, now: &Snapshot, off: &mut BTreeSet<String>) {
     let enabled = |snapshot: &Snapshot| -> BTreeSet<String> {
-        let entries = snapshot.entries.iter().filter(|it| it.enabled);
-        entries.map(|it| it.id.clone()).collect()
+        snapshot
+            .entries
+            .iter()
+            .filter(|it| it.enabled)
+            .map(|it| it.id.clone())
+            .collect()
     };
     let (runs, should) = (enabled(agent.plugin_snapshot()), enabled(now));
     for id in runs.difference(&should) {
@@ -174,8 +178,11 @@ async fn suspend(agent: &Agent, now: &Snapshot, off: &mut BTreeSet<String>) {
 fn changed(instance: &Instance, now: &Snapshot) -> Vec<String> {
     let before = &instance.agent.plugin_snapshot().entries;
     let ids = |these: &[SnapshotEntry], those: &[SnapshotEntry]| {
-        let new = these.iter().filter(|it| !those.contains(it));
-        new.map(|it| it.id.clone()).collect::<Vec<_>>()
+        these
+            .iter()
+            .filter(|it| !those.contains(it))
+            .map(|it| it.id.clone())
+            .collect::<Vec<_>>()
     };
     let mut all = ids(before, &now.entries);
     all.extend(ids(&now.entries, before));

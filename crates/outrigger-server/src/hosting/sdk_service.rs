@@ -120,8 +120,10 @@ impl InProcess {
     }
 
     fn enclose(&self, request: Request) -> Result<Request, ApiError> {
-        let of_hub = self.hub.as_ref();
-        let of_hub = of_hub.map(|hub| |named: &str| hub.resolve(Some(named)));
+        let of_hub = self
+            .hub
+            .as_ref()
+            .map(|hub| |named: &str| hub.resolve(Some(named)));
         let resolve = of_hub.as_ref().map(|it| it as &dyn Fn(&str) -> PathBuf);
         self.scope.enclose(request, resolve)
     }
@@ -161,9 +163,8 @@ async fn whole_or_streamed(response: Response) -> Result<SdkAnswer, String> {
     }
     let body = http_body_util::Limited::new(response.into_body(), MAX_BYTES)
         .collect()
-        .await;
-    let body =
-        body.map_err(|e| format!("the answer is larger than {MAX_BYTES} bytes or broke off: {e}"))?;
+        .await
+        .map_err(|e| format!("the answer is larger than {MAX_BYTES} bytes or broke off: {e}"))?;
     let body = String::from_utf8(body.to_bytes().to_vec())
         .map_err(|_| "the answer is not text".to_owned())?;
     let whole = SdkResponse {

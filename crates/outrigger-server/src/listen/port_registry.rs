@@ -60,9 +60,10 @@ pub fn is_announced(data: &Path, port: u16) -> bool {
 
 /// Returns the local sockets that listen on a port.
 fn listening(port: u16) -> impl Iterator<Item = u64> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter();
-    let tables = tables.filter_map(|table| fs::read_to_string(table).ok());
-    tables.flat_map(move |table| listeners(&table, port))
+    ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .filter_map(|table| fs::read_to_string(table).ok())
+        .flat_map(move |table| listeners(&table, port))
 }
 
 /// Returns the sockets in a file, if the process that wrote it lives and runs as this user.

@@ -53,8 +53,7 @@ async fn tools(State(agent): State<Agent>, Query(wanted): Query<For>) -> Json<Va
         model_id: wanted.model,
         variant: None,
     };
-    let tools = agent.tool_list(&model).await;
-    let tools = tools.into_iter().map(|tool| {
+    let tools = agent.tool_list(&model).await.into_iter().map(|tool| {
         json!({ "id": tool.name, "description": tool.description, "parameters": tool.parameters })
     });
     Json(tools.collect())
@@ -112,14 +111,16 @@ async fn sessions(
         .into_iter()
         .filter(|session| in_scope(scope.as_ref(), session))
         .map(|session| {
-            let project = projects.iter().find(|p| p.id == session.project_id);
-            let project = project.map(|p| {
-                let mut about = Object::new();
-                about.insert("id".into(), json!(p.id));
-                about.extend(p.name.as_ref().map(|name| ("name".to_owned(), json!(name))));
-                about.insert("worktree".into(), json!(p.worktree));
-                about
-            });
+            let project = projects
+                .iter()
+                .find(|p| p.id == session.project_id)
+                .map(|p| {
+                    let mut about = Object::new();
+                    about.insert("id".into(), json!(p.id));
+                    about.extend(p.name.as_ref().map(|name| ("name".to_owned(), json!(name))));
+                    about.insert("worktree".into(), json!(p.worktree));
+                    about
+                });
             let mut value = json!(session);
             if let Some(fields) = value.as_object_mut() {
                 fields.insert("project".into(), json!(project));

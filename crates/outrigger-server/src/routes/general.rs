@@ -120,11 +120,14 @@ fn skill_command(command: &outrigger_agent::CommandInfo) -> Value {
 
 /// Returns the placeholders of a template, for clients that show what to type: `$1` … in order, then `$ARGUMENTS`.
 fn hints(template: &str) -> Vec<String> {
-    let numbers = template.split('$').skip(1).filter_map(|rest| {
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u32>().ok()
-    });
-    let numbers: BTreeSet<u32> = numbers.collect();
+    let numbers: BTreeSet<u32> = template
+        .split('$')
+        .skip(1)
+        .filter_map(|rest| {
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse::<u32>().ok()
+        })
+        .collect();
     let mut hints: Vec<String> = numbers.into_iter().map(|n| format!("${n}")).collect();
     if template.contains("$ARGUMENTS") {
         hints.push("$ARGUMENTS".to_owned());

@@ -88,11 +88,11 @@ async fn sign_in(page: Option<Extension<PageAt>>, Json(typed): Json<Typed>) -> J
     }
     let signed_in = page
         .session
-        .sign_in(&typed.user, &typed.nonce, &typed.proof);
-    let signed_in = signed_in.ok_or_else(|| {
-        let error = NamedError::new("Unauthorized", "that is not the password of this server");
-        ApiError::named(StatusCode::UNAUTHORIZED, error)
-    })?;
+        .sign_in(&typed.user, &typed.nonce, &typed.proof)
+        .ok_or_else(|| {
+            let error = NamedError::new("Unauthorized", "that is not the password of this server");
+            ApiError::named(StatusCode::UNAUTHORIZED, error)
+        })?;
     Ok(Json(Given {
         token: signed_in.token,
         proof: signed_in.proof,

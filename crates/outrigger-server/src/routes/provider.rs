@@ -115,8 +115,10 @@ async fn usable(State(agent): State<Agent>) -> Json<Value> {
 
 /// Returns the login methods by provider, of plugins and built in.
 async fn methods(State(agent): State<Agent>) -> Json<Value> {
-    let methods = agent.auth_methods().into_iter();
-    let methods = methods.map(|(provider, found)| (provider, json!(found.labelled())));
+    let methods = agent
+        .auth_methods()
+        .into_iter()
+        .map(|(provider, found)| (provider, json!(found.labelled())));
     Json(methods.collect())
 }
 

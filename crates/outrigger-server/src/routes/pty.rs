@@ -156,10 +156,10 @@ fn may_open(headers: &HeaderMap) -> bool {
         return false;
     };
     let port = |host: &str| {
-        let rest = place
+        place
             .strip_prefix(host)
-            .and_then(|rest| rest.strip_prefix(':'));
-        rest.is_some_and(|port| port.parse::<u16>().is_ok())
+            .and_then(|rest| rest.strip_prefix(':'))
+            .is_some_and(|port| port.parse::<u16>().is_ok())
     };
     text("host") == Some(place) || port("localhost") || port("127.0.0.1")
 }

@@ -188,8 +188,11 @@ async fn another_agent_feeds_the_same_conversation() {
         h.agent.publish(event).await.unwrap();
     }
     let page = h.ok("GET", &base, Value::Null).await;
-    let own = page["entries"].as_array().unwrap().iter();
-    let own = own.filter(|it| it["key"].as_str().unwrap().starts_with(id.as_str()));
+    let own = page["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["key"].as_str().unwrap().starts_with(id.as_str()));
     let said: Vec<(&str, &str)> = own
         .map(|it| {
             assert_eq!((&it["attempt"], &it["state"]), (&prompt, &json!("done")));

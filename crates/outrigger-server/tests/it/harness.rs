@@ -246,11 +246,13 @@ impl Harness {
     /// Returns every part of this kind in the session.
     pub(crate) async fn parts(&self, session: &str, kind: &str) -> Vec<Value> {
         let messages = self.messages(session).await;
-        let parts = messages
+        messages
             .iter()
             .filter_map(|m| m["parts"].as_array())
-            .flatten();
-        parts.filter(|p| p["type"] == kind).cloned().collect()
+            .flatten()
+            .filter(|p| p["type"] == kind)
+            .cloned()
+            .collect()
     }
 
     /// Returns the events of a kind so far.

@@ -16,8 +16,13 @@ async fn secrets_of_a_home_folder_are_asked_about_where_it_is_the_project() {
         .prefix("outrigger-home-")
         .tempdir()
         .unwrap();
-    let home = root.path().canonicalize().unwrap().join("project");
-    let home = home.display().to_string();
+    let home = root
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("project")
+        .display()
+        .to_string();
     let calls = [
         call("read", json!({ "filePath": ".ssh/id_rsa" })),
         call("read", json!({ "filePath": format!("{home}/.netrc") })),

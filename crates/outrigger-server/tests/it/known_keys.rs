@@ -60,10 +60,10 @@ fn wrong(schema: &Value) -> Option<Value> {
 }
 
 fn filled(path: &str) -> String {
-    let steps = path
-        .split('/')
-        .map(|step| if step.starts_with('{') { "x" } else { step });
-    steps.collect::<Vec<_>>().join("/")
+    path.split('/')
+        .map(|step| if step.starts_with('{') { "x" } else { step })
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 /// Returns for each key its name, the address and the body to send.
@@ -85,8 +85,9 @@ fn tries(path: &str, operation: &Value) -> Vec<(String, String, Option<String>)>
         }
     }
     let parameters = operation["parameters"].as_array().unwrap();
-    let asked = parameters.iter().filter(|one| one["in"] == "query");
-    let asked: Vec<(&str, &Value)> = asked
+    let asked: Vec<(&str, &Value)> = parameters
+        .iter()
+        .filter(|one| one["in"] == "query")
         .map(|one| (one["name"].as_str().unwrap(), one))
         .collect();
     for (key, one) in &asked {
@@ -94,14 +95,14 @@ fn tries(path: &str, operation: &Value) -> Vec<(String, String, Option<String>)>
         if resolved(&one["schema"])["type"] == "string" {
             continue;
         }
-        let others = asked
+        let others: String = asked
             .iter()
             .filter(|(other, one)| other != key && one["required"] == true)
             .map(|(other, one)| match sample(&one["schema"]) {
                 Value::String(text) => format!("&{other}={text}"),
                 value => format!("&{other}={value}"),
-            });
-        let others: String = others.collect();
+            })
+            .collect();
         found.push((
             format!("{name} {key}"),
             format!("{path}?{key}=junk{others}"),

@@ -71,8 +71,13 @@ async fn options_of_agents_are_whole_but_for_their_keys() {
     });
     let world = World::with(&config, |_| {}).await;
     let list = world.get("/agent").await.ok();
-    let keyed = list.as_array().unwrap().iter();
-    let keyed = keyed.clone().find(|it| it["name"] == "keyed").unwrap();
+    let keyed = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .clone()
+        .find(|it| it["name"] == "keyed")
+        .unwrap();
     assert_eq!(keyed["options"]["store"], true);
     assert!(!list.to_string().contains("sk-secret"), "{keyed}");
 }

@@ -7,9 +7,12 @@ use crate::support::{Answer, World};
 use outrigger_test_support::model::{call, done, turn};
 
 fn ids(answer: &Answer) -> Vec<String> {
-    let all = answer.ok();
-    let all = all.as_array().unwrap().iter();
-    all.map(|m| m["info"]["id"].as_str().unwrap().to_owned())
+    answer
+        .ok()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["info"]["id"].as_str().unwrap().to_owned())
         .collect()
 }
 
@@ -71,8 +74,12 @@ async fn messages_come_in_pages() {
         link,
         format!("<http://127.0.0.1:4096{path}?limit=2&before={cursor}>; rel=\"next\"")
     );
-    let next = link.split('>').next().unwrap();
-    let next = next.strip_prefix("<http://127.0.0.1:4096").unwrap();
+    let next = link
+        .split('>')
+        .next()
+        .unwrap()
+        .strip_prefix("<http://127.0.0.1:4096")
+        .unwrap();
     let second = world.get(next).await;
     assert_eq!(ids(&second), all[1..3]);
     let cursor = second.headers["x-next-cursor"].to_str().unwrap();

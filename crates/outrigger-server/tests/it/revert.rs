@@ -54,8 +54,9 @@ async fn project(turns: impl IntoIterator<Item = Value>) -> Harness {
 /// Returns the identifiers of the user messages.
 async fn users(h: &Harness, session: &str) -> Vec<String> {
     let messages = h.messages(session).await;
-    let users = messages.iter().filter(|m| m["info"]["role"] == "user");
-    users
+    messages
+        .iter()
+        .filter(|m| m["info"]["role"] == "user")
         .map(|m| m["info"]["id"].as_str().unwrap().to_owned())
         .collect()
 }

@@ -39,8 +39,9 @@ async fn outcome(turns: &[Value], retries: Value) -> String {
         assert_eq!(request.body["tool_choice"], "required");
         assert!(request.tools().iter().any(|tool| tool == TOOL));
     }
-    let calls = h.parts(&session, "tool").await;
-    let calls: Vec<String> = calls
+    let calls: Vec<String> = h
+        .parts(&session, "tool")
+        .await
         .iter()
         .map(|part| {
             let word = |value: &Value| value.as_str().unwrap().to_owned();

@@ -45,8 +45,11 @@ fn bash(command: &str) -> Value {
 /// Returns the answers that the model read.
 fn results(h: &Harness) -> String {
     let requests = h.mock.requests();
-    let texts = requests.iter().flat_map(|request| request.texts("tool"));
-    texts.collect::<Vec<_>>().join("\n")
+    requests
+        .iter()
+        .flat_map(|request| request.texts("tool"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Runs a turn of this agent.

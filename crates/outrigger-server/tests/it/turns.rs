@@ -10,12 +10,11 @@ fn bash(command: &str) -> Value {
 }
 
 fn texts(messages: &[Value]) -> Vec<String> {
-    let parts = messages
+    messages
         .iter()
         .filter_map(|m| m["parts"].as_array())
-        .flatten();
-    let texts = parts.filter(|p| p["type"] == "text");
-    texts
+        .flatten()
+        .filter(|p| p["type"] == "text")
         .map(|p| p["text"].as_str().unwrap().to_owned())
         .collect()
 }

@@ -23,13 +23,17 @@ pub fn changes(before: Option<&Value>, after: Option<&Value>) -> String {
     };
     let field = |value: Option<&Value>, key: &str| value.and_then(|it| it.get(key)).cloned();
     let keys = [before, after].into_iter().flatten();
-    let keys = keys.filter_map(Value::as_object).flat_map(|it| it.keys());
-    let keys: BTreeSet<&String> = keys.collect();
-    let changes = keys.into_iter().filter_map(|key| {
-        let (old, new) = (field(before, key), field(after, key));
-        (old != new).then(|| format!("`{key}` was {}", shown(old.as_ref())))
-    });
-    let changes: Vec<String> = changes.collect();
+    let keys: BTreeSet<&String> = keys
+        .filter_map(Value::as_object)
+        .flat_map(|it| it.keys())
+        .collect();
+    let changes: Vec<String> = keys
+        .into_iter()
+        .filter_map(|key| {
+            let (old, new) = (field(before, key), field(after, key));
+            (old != new).then(|| format!("`{key}` was {}", shown(old.as_ref())))
+        })
+        .collect();
     if changes.is_empty() {
         format!("its arguments were {}", shown(before))
     } else {

@@ -1,8 +1,11 @@
 use super::*;
 
 fn texts(source: &str) -> Vec<String> {
-    let found = read(source).commands.into_iter();
-    found.map(|it| it.text).collect()
+    read(source)
+        .commands
+        .into_iter()
+        .map(|it| it.text)
+        .collect()
 }
 
 #[test]

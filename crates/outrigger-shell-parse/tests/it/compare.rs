@@ -216,8 +216,12 @@ pub(crate) fn may_be_run(line: &str) -> bool {
             && (text.starts_with('/') || text.contains("..") || text.contains("/dev/"))
     };
     let harmful = |command: &Command| {
-        let name = command.program().unwrap_or_default();
-        let name = name.rsplit('/').next().unwrap_or_default();
+        let name = command
+            .program()
+            .unwrap_or_default()
+            .rsplit('/')
+            .next()
+            .unwrap_or_default();
         // A login shell sets another PATH, to programs that do something.
         let login = |word: &Word| word.value.starts_with('-') && word.value.contains('l');
         let line = |word: &Word| word.value.starts_with('-') && word.value.contains('c');

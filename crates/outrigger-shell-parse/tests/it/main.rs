@@ -26,8 +26,9 @@ const CORPUS: &str = include_str!("corpus.txt");
 
 /// Returns the lines of the corpus, with the usual meaning of `\n`, `\t` and `\\`.
 fn corpus() -> Vec<String> {
-    let lines = CORPUS.lines();
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("##"));
+    let lines = CORPUS
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("##"));
     lines
         .map(|line| {
             let mut text = String::new();

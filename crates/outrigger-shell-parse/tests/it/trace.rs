@@ -151,11 +151,13 @@ fn read(text: &str) -> Seen {
 
 /// Returns the strings in the arguments, which are in hexadecimal digits.
 fn strings(text: &str) -> Vec<String> {
-    let parts = text.split('"').skip(1).step_by(2);
-    parts
+    text.split('"')
+        .skip(1)
+        .step_by(2)
         .map(|part| {
-            let bytes = part.split("\\x").skip(1);
-            let bytes: Vec<u8> = bytes
+            let bytes: Vec<u8> = part
+                .split("\\x")
+                .skip(1)
                 .filter_map(|it| u8::from_str_radix(it, 16).ok())
                 .collect();
             String::from_utf8_lossy(&bytes).into_owned()

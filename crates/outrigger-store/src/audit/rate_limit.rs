@@ -39,8 +39,10 @@ struct Source {
 impl Source {
     fn of(record: &AuditRecord) -> Self {
         let asks = record.kind == AuditKind::Permission;
-        let started = record.subject.as_deref();
-        let started = started.filter(|_| record.kind == AuditKind::Process);
+        let started = record
+            .subject
+            .as_deref()
+            .filter(|_| record.kind == AuditKind::Process);
         Self {
             purpose: started.map(purpose),
             kind: record.kind,
@@ -255,8 +257,10 @@ mod tests {
         assert_eq!(found(&store, Some("quiet")), (2, Vec::new()));
         let log = store.plugin_use().unwrap();
         let of = |plugin: &str| -> u64 {
-            let of = log.iter().filter(|it| it.plugin.as_deref() == Some(plugin));
-            of.map(|it| it.count).sum()
+            log.iter()
+                .filter(|it| it.plugin.as_deref() == Some(plugin))
+                .map(|it| it.count)
+                .sum()
         };
         assert_eq!((of("loud"), of("quiet")), (630, 1));
         let report = store.verify_audit(None).unwrap();

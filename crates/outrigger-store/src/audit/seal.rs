@@ -152,12 +152,13 @@ pub(crate) fn read_key(store: &Path) -> std::result::Result<Option<Ed25519KeyPai
         Err(e) => return Err(StoreError::io(&path, "read the audit's key", e)),
     };
     let seed = unhex(text.trim()).filter(|seed| seed.len() == 32);
-    let key = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
-    key.map(Some).ok_or_else(|| StoreError::Decode {
-        path: path.clone(),
-        what: "the audit's key".into(),
-        message: "it is not 32 bytes in hexadecimal digits".into(),
-    })
+    seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok())
+        .map(Some)
+        .ok_or_else(|| StoreError::Decode {
+            path: path.clone(),
+            what: "the audit's key".into(),
+            message: "it is not 32 bytes in hexadecimal digits".into(),
+        })
 }
 
 /// Returns the public half of the key.

@@ -105,11 +105,14 @@ async fn few_records_are_committed_by_who_waits_for_them_and_keep_their_order() 
     }
     assert!(moved > 0, "the log is moved by the writer");
     let records = store.records(&crate::RecordQuery::default()).unwrap();
-    let sizes = records.iter().map(|found| match &found.record {
-        LogRecord::Event(event) => event.id.0.len(),
-        _ => 0,
-    });
-    let sizes: Vec<usize> = sizes.take(5).collect();
+    let sizes: Vec<usize> = records
+        .iter()
+        .map(|found| match &found.record {
+            LogRecord::Event(event) => event.id.0.len(),
+            _ => 0,
+        })
+        .take(5)
+        .collect();
     assert_eq!(sizes, [10, 11, 12, 100_000, 13]);
     assert_eq!(records.len(), 4 + 2 * MAX_HERE);
     assert!(store.verify_chain().unwrap().is_valid());

@@ -53,8 +53,10 @@ struct Size {
 
 impl Size {
     fn tag(&mut self, tag: &str, text: &str) -> Result<(), TableError> {
-        let name = tag.split([' ', '\t', '\r', '\n', '/']).next();
-        let name = name.unwrap_or_default();
+        let name = tag
+            .split([' ', '\t', '\r', '\n', '/'])
+            .next()
+            .unwrap_or_default();
         if name == TABLE {
             // All tables are expanded.
             *self = Self {

@@ -172,13 +172,14 @@ impl Frame {
     /// Renders all of it, a screen at a time.
     pub fn pages(&self, size: Size) -> Vec<String> {
         let rows: Vec<Row> = self.rows(size.columns).into_iter().flatten().collect();
-        let pages = rows.chunks(size.frame_rows()).map(|rows| {
-            let mut text = String::new();
-            rows.iter()
-                .for_each(|row| row.print(size.columns, &mut text));
-            text
-        });
-        pages.collect()
+        rows.chunks(size.frame_rows())
+            .map(|rows| {
+                let mut text = String::new();
+                rows.iter()
+                    .for_each(|row| row.print(size.columns, &mut text));
+                text
+            })
+            .collect()
     }
 
     /// Renders all of it.
@@ -192,8 +193,8 @@ impl Frame {
 
     /// Returns the rows of each text.
     fn rows(&self, columns: usize) -> Vec<Vec<Row>> {
-        let fields = self.fields.iter();
-        fields
+        self.fields
+            .iter()
             .map(|(label, text)| rows(label, text, columns))
             .collect()
     }
@@ -328,8 +329,10 @@ pub fn brief(text: &str, columns: usize) -> String {
 
 /// Marks each row of untrusted lines between our own entries.
 pub fn set_off(text: &str, columns: usize) -> String {
-    let rows = text.lines().flat_map(|line| wrapped(line, narrow(columns)));
-    rows.map(|row| format!("│ {row}\n")).collect()
+    text.lines()
+        .flat_map(|line| wrapped(line, narrow(columns)))
+        .map(|row| format!("│ {row}\n"))
+        .collect()
 }
 
 /// Like [`set_off`], below one of our entries, which starts with its own mark.

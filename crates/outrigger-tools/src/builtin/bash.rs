@@ -159,12 +159,13 @@ impl Bash {
     /// Returns the shell that runs commands.
     fn tmux(&self) -> Vec<(OsString, OsString)> {
         let folder = self.options.tmux.iter();
-        let runs = folder.filter(|folder| {
-            use std::os::unix::fs::MetadataExt as _;
-            let uid = folder.metadata().map(|meta| meta.uid());
-            uid.is_ok_and(|uid| folder.join(format!("tmux-{uid}/default")).exists())
-        });
-        runs.map(|folder| ("TMUX_TMPDIR".into(), folder.as_os_str().to_owned()))
+        folder
+            .filter(|folder| {
+                use std::os::unix::fs::MetadataExt as _;
+                let uid = folder.metadata().map(|meta| meta.uid());
+                uid.is_ok_and(|uid| folder.join(format!("tmux-{uid}/default")).exists())
+            })
+            .map(|folder| ("TMUX_TMPDIR".into(), folder.as_os_str().to_owned()))
             .collect()
     }
 }
@@ -177,11 +178,12 @@ pub fn shell_program(options: &Options) -> PathBuf {
     if let Some(shell) = &options.shell {
         return shell.clone();
     }
-    let named = std::env::var_os("SHELL").map(PathBuf::from).filter(|path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| SHELLS.contains(&name)) && path.is_file()
-    });
-    named
+    std::env::var_os("SHELL")
+        .map(PathBuf::from)
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| SHELLS.contains(&name)) && path.is_file()
+        })
         .or_else(|| host_path::find("bash"))
         .unwrap_or_else(|| PathBuf::from("/bin/sh"))
 }

@@ -57,11 +57,11 @@ pub(super) fn plain(page: &str) -> String {
             }
         }
     }
-    let lines = out
-        .lines()
+    out.lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-        .filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join("\n")
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 enum Piece<'a> {
@@ -149,8 +149,8 @@ fn tag_end(tag: &str) -> Option<usize> {
 fn end_of(text: &str, name: &str) -> usize {
     let mut ends = text.match_indices("</").map(|(at, _)| at);
     let is_its = |at: &usize| {
-        let found = text.get(at + 2..at + 2 + name.len());
-        found.is_some_and(|it| it.eq_ignore_ascii_case(name))
+        text.get(at + 2..at + 2 + name.len())
+            .is_some_and(|it| it.eq_ignore_ascii_case(name))
     };
     ends.find(is_its).unwrap_or(text.len())
 }

@@ -142,11 +142,14 @@ impl Question<'_> {
 }
 
 fn flat(answers: Vec<Value>) -> Vec<Value> {
-    let items = answers.into_iter().flat_map(|answer| match answer {
-        Value::Array(items) => items,
-        one => vec![one],
-    });
-    items.filter(|item| !item.is_null()).collect()
+    answers
+        .into_iter()
+        .flat_map(|answer| match answer {
+            Value::Array(items) => items,
+            one => vec![one],
+        })
+        .filter(|item| !item.is_null())
+        .collect()
 }
 
 impl Tool for Language {

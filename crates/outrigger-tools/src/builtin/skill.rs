@@ -93,8 +93,11 @@ impl Tool for Skill {
         Box::pin(async move {
             let skill = find(text(&input, "name"), ctx)?;
             let dir = skill.dir.display();
-            let servers = ctx.host.skill_loaded(&skill.name).await;
-            let servers = servers.map_or_else(String::new, |text| format!("\n\n{text}"));
+            let servers = ctx
+                .host
+                .skill_loaded(&skill.name)
+                .await
+                .map_or_else(String::new, |text| format!("\n\n{text}"));
             let output = format!(
                 "<skill_content name=\"{name}\">\n# Skill: {name}\n\n{content}\n\nBase directory for this skill: {dir}\nRelative paths in this skill (e.g., scripts/, reference/) are relative to this base directory.\nNote: file list is sampled.\n\n<skill_files>\n{files}\n</skill_files>{servers}\n</skill_content>",
                 name = skill.name,

@@ -171,10 +171,10 @@ fn table(rows: &[Value]) -> Table {
         }
     }
     let cells = |object: &&Map<String, Value>| {
-        let cells = columns
+        columns
             .iter()
-            .map(|key| object.get(key).cloned().unwrap_or_default());
-        cells.collect()
+            .map(|key| object.get(key).cloned().unwrap_or_default())
+            .collect()
     };
     let rows = objects.iter().map(cells).collect();
     Table { columns, rows }

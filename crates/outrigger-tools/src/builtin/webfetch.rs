@@ -112,9 +112,12 @@ impl WebFetch {
                 status.as_u16()
             )));
         }
-        let kind = response.headers().get(CONTENT_TYPE);
-        let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or("");
-        let kind = kind.to_owned();
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("")
+            .to_owned();
         let body = remaining.within(body(response, url)).await??;
         Ok((kind, body))
     }
@@ -142,8 +145,10 @@ impl WebFetch {
                 .get(at.clone())
                 .header(ACCEPT, accept)
                 .header(ACCEPT_LANGUAGE, "en-US,en;q=0.9");
-            let answer = remaining.within(request.send()).await?;
-            let answer = answer.map_err(|e| transport(url, &e))?;
+            let answer = remaining
+                .within(request.send())
+                .await?
+                .map_err(|e| transport(url, &e))?;
             let Some(to) = redirected(&at, &answer, ctx)? else {
                 return Ok(answer);
             };
@@ -173,8 +178,9 @@ fn redirected(from: &Url, answer: &Response, ctx: &ToolContext) -> Result<Option
             "The page redirects to {location}, which is not asked: {why}"
         ))
     };
-    let to = from.join(location);
-    let to = to.map_err(|error| refused(error.to_string()))?;
+    let to = from
+        .join(location)
+        .map_err(|error| refused(error.to_string()))?;
     if !matches!(to.scheme(), "http" | "https") {
         return Err(refused("it is not a web address".to_owned()));
     }
@@ -212,8 +218,10 @@ fn of_redirect(to: &Url, from: &Url, input: &Value) -> PermissionAsk {
 fn question(url: &str, input: &Value) -> PermissionAsk {
     // `http://x` is requested as `http://x/`, which a pattern for the host's pages (`http://x/*`) matches.
     let patterns = spelled(url);
-    let asked = Url::parse(url).map(String::from).ok();
-    let asked = asked.filter(|it| !patterns.contains(it));
+    let asked = Url::parse(url)
+        .map(String::from)
+        .ok()
+        .filter(|it| !patterns.contains(it));
     let mut metadata = input.clone();
     if let Value::Object(fields) = &mut metadata {
         fields.entry("format").or_insert(json!("markdown"));

@@ -217,13 +217,14 @@ impl Tool for WebSearch {
         _ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let body = tokio::time::timeout(TIMEOUT, self.ask(&input)).await;
-            let body = body.map_err(|_| {
-                ToolError::failed(format!(
-                    "The search service did not answer within {} s",
-                    TIMEOUT.as_secs()
-                ))
-            })??;
+            let body = tokio::time::timeout(TIMEOUT, self.ask(&input))
+                .await
+                .map_err(|_| {
+                    ToolError::failed(format!(
+                        "The search service did not answer within {} s",
+                        TIMEOUT.as_secs()
+                    ))
+                })??;
             let nothing = "No search results found. Please try a different query.";
             Ok(ToolOutput {
                 title: format!("Web search: {}", text(&input, "query")),

@@ -97,8 +97,10 @@ enum Kind {
 
 /// Treats `notebook_path`, `notebookPath` and `Notebook-Path` as one name.
 fn plain(key: &str) -> String {
-    let letters = key.chars().filter(|c| c.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
+    key.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 fn is_command(key: &str) -> bool {

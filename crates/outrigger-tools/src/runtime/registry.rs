@@ -38,8 +38,12 @@ impl ToolRuntime {
             reason,
         };
         let schema = Schema::compile(tool.argument_schema()).map_err(bad)?;
-        let output = declared.output_schema.as_ref();
-        let output = output.map(OutputSchema::compile).transpose().map_err(bad)?;
+        let output = declared
+            .output_schema
+            .as_ref()
+            .map(OutputSchema::compile)
+            .transpose()
+            .map_err(bad)?;
         self.register_as(tool, schema, output, declared, false)
     }
 
@@ -55,8 +59,10 @@ impl ToolRuntime {
         rooted: bool,
     ) -> Result<(), ToolError> {
         let schema = Schema::of_bundled(tool.argument_schema());
-        let output = declared.output_schema.as_ref();
-        let output = output.map(OutputSchema::of_bundled);
+        let output = declared
+            .output_schema
+            .as_ref()
+            .map(OutputSchema::of_bundled);
         let name = tool.spec().name.clone();
         self.register_as(tool, schema, output, declared, rooted)?;
         sync::write(&self.bundled).extend(self.find(&name));

@@ -207,8 +207,11 @@ pub(super) fn check(
 pub(super) fn granted(entry: &Entry, ctx: &ToolContext) -> Result<(), ToolError> {
     let needs = &entry.descriptor.declared.capabilities;
     for grant in ctx.granted.iter().chain(entry.tool.grant()) {
-        let missing = needs.iter().filter(|it| !grant.capabilities.contains(it));
-        let missing: Vec<&'static str> = missing.map(|it| it.name()).collect();
+        let missing: Vec<&'static str> = needs
+            .iter()
+            .filter(|it| !grant.capabilities.contains(it))
+            .map(|it| it.name())
+            .collect();
         if !missing.is_empty() {
             return Err(ToolError::NotGranted {
                 tool: entry.descriptor.spec.name.clone(),

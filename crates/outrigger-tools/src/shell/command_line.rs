@@ -97,10 +97,10 @@ pub(crate) fn ask_for(line: &str, read: &Line, place: &LineFolders<'_>) -> Permi
         }
         let named = match place.named(command) {
             Named::AsWritten => vec![command.clone()],
-            Named::Elsewhere(at, names) => {
-                let renamed = names.into_iter().map(|name| renamed(command, at, name));
-                renamed.collect()
-            }
+            Named::Elsewhere(at, names) => names
+                .into_iter()
+                .map(|name| renamed(command, at, name))
+                .collect(),
             Named::Unknown => {
                 unclear = Some(UNKNOWN_FOLDER.to_owned());
                 break;
@@ -130,11 +130,11 @@ fn renamed(command: &Command, at: usize, name: String) -> Command {
         return command;
     };
     let is_whole = |found: &usize| {
-        let before = command
+        command
             .text
             .get(..*found)
-            .and_then(|it| it.chars().next_back());
-        before.is_none_or(char::is_whitespace)
+            .and_then(|it| it.chars().next_back())
+            .is_none_or(char::is_whitespace)
     };
     let mut found = command
         .text

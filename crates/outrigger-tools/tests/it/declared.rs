@@ -417,15 +417,17 @@ impl Provider for Recorded {
         _ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let known = self.0.lock().unwrap();
-        let answer = known.get(&call.canonical.fingerprint).cloned();
-        let answer = answer.ok_or_else(|| {
-            ToolError::failed(format!(
-                "{}: {} {}",
-                self.1,
-                call.contract.name(),
-                call.input
-            ))
-        });
+        let answer = known
+            .get(&call.canonical.fingerprint)
+            .cloned()
+            .ok_or_else(|| {
+                ToolError::failed(format!(
+                    "{}: {} {}",
+                    self.1,
+                    call.contract.name(),
+                    call.input
+                ))
+            });
         Box::pin(async move { answer })
     }
 }

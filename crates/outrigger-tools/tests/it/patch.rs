@@ -252,8 +252,8 @@ async fn what_is_there_is_shown_and_kept() {
         let output = room.output("apply_patch", patch(body)).await;
         let lines: Vec<&str> = output.output.lines().skip(1).collect();
         let name = lines.last().unwrap().split_at(2).1;
-        let left = std::fs::read_to_string(room.project().join(name));
-        let left = left.map_or(format!("{name} gone"), |text| format!("{name}={text}"));
+        let left = std::fs::read_to_string(room.project().join(name))
+            .map_or(format!("{name} gone"), |text| format!("{name}={text}"));
         assert_eq!(format!("{} | {left}", lines.join(" ")), want, "{body:?}");
         if body.starts_with("*** Add File: a.txt") {
             assert!(

@@ -68,14 +68,16 @@ async fn nothing_goes_past_a_provider() {
         (&[READS_HERE, WRITES], table, Some("write")),
     ];
     for (rules, (tool, input), refused) in rows {
-        let rules = rules.iter().map(|(contract, agent, path, provider)| Route {
-            contract: *contract,
-            agent: agent.map(str::to_owned),
-            path: path.map(Into::into),
-            provider: (*provider).to_owned(),
-            ..Route::default()
-        });
-        let rules: Vec<Route> = rules.collect();
+        let rules: Vec<Route> = rules
+            .iter()
+            .map(|(contract, agent, path, provider)| Route {
+                contract: *contract,
+                agent: agent.map(str::to_owned),
+                path: path.map(Into::into),
+                provider: (*provider).to_owned(),
+                ..Route::default()
+            })
+            .collect();
         let shown = format!("{tool} {input} {rules:?}");
         bind(&room, rules);
         let executed = room.execute(tool, input).await;

@@ -212,8 +212,11 @@ fn searching(url: &str) -> Room {
 #[tokio::test]
 async fn the_web_is_searched_by_the_service_that_the_user_chose() {
     let names = |room: &Room| {
-        let specs = room.runtime.specs().into_iter();
-        specs.map(|spec| spec.name).collect::<Vec<String>>()
+        room.runtime
+            .specs()
+            .into_iter()
+            .map(|spec| spec.name)
+            .collect::<Vec<String>>()
     };
     assert!(!names(&Room::new()).contains(&"websearch".to_owned()));
     let (url, seen) = search().await;

@@ -48,15 +48,18 @@ impl App {
 
     /// Returns the parts of a prompt for its images.
     pub(crate) fn images_of(&mut self, prompt: &str) -> Vec<PartInput> {
-        let images = self.attachments.take_images(prompt).into_iter();
-        let parts = images.map(|image| {
-            let file = json!({ "mime": image.mime, "filename": image.name, "url": image.url() });
-            PartInput {
-                id: None,
-                kind: PartKind::File(file.as_object().cloned().unwrap_or_default()),
-            }
-        });
-        parts.collect()
+        self.attachments
+            .take_images(prompt)
+            .into_iter()
+            .map(|image| {
+                let file =
+                    json!({ "mime": image.mime, "filename": image.name, "url": image.url() });
+                PartInput {
+                    id: None,
+                    kind: PartKind::File(file.as_object().cloned().unwrap_or_default()),
+                }
+            })
+            .collect()
     }
 
     /// Opens the prompt in the user's editor.

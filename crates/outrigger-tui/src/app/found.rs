@@ -28,8 +28,11 @@ pub(crate) struct Sought {
 impl App {
     /// Searches all conversations for the words of the open search.
     pub(crate) fn search_all(&mut self) -> Vec<Effect> {
-        let words = self.picker.as_ref().map(|it| it.filter.text().to_owned());
-        let words = words.unwrap_or_default();
+        let words = self
+            .picker
+            .as_ref()
+            .map(|it| it.filter.text().to_owned())
+            .unwrap_or_default();
         if words.trim().is_empty() {
             return Vec::new();
         }
@@ -41,8 +44,9 @@ impl App {
         let words = &self.sought.words;
         let title = format!("All conversations: {}", inline(words));
         let words = outrigger_client::encoded(words);
-        let cursor = cursor.map(|it| format!("&cursor={}", outrigger_client::encoded(it)));
-        let cursor = cursor.unwrap_or_default();
+        let cursor = cursor
+            .map(|it| format!("&cursor={}", outrigger_client::encoded(it)))
+            .unwrap_or_default();
         self.picker = Some(Picker::loading(ListKind::Found, title));
         let path = format!("/outrigger/v1/search?limit={LIMIT}&q={words}{cursor}");
         vec![get(path, Then::Found)]
@@ -110,8 +114,13 @@ impl App {
     }
 
     fn show_found(&mut self, part: &str) {
-        let first = self.sought.words.split_whitespace().next();
-        let first = first.unwrap_or_default().to_owned();
+        let first = self
+            .sought
+            .words
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         let shape = self.shape();
         self.scroll.to(part);
         (self.scroll).to_text(part, &first, &mut self.conversation, shape);

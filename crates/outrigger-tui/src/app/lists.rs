@@ -227,8 +227,10 @@ impl App {
 /// Returns the agents that answer users.
 pub(crate) fn agents(all: &Value) -> Vec<Item> {
     let shown = |it: &&Value| it["mode"] != "subagent" && it["hidden"] != true;
-    let agents = all.as_array().into_iter().flatten().filter(shown);
-    agents
+    all.as_array()
+        .into_iter()
+        .flatten()
+        .filter(shown)
         .map(|it| {
             let field = |key: &str| inline(it[key].as_str().unwrap_or_default());
             Item::new(field("name"), field("name"), field("description"))
@@ -253,8 +255,9 @@ pub(crate) fn models(all: &Value) -> Vec<(Item, Option<u64>)> {
 
 /// Returns commands of the project.
 pub(crate) fn commands(all: &Value) -> Vec<Item> {
-    let commands = all.as_array().into_iter().flatten();
-    commands
+    all.as_array()
+        .into_iter()
+        .flatten()
         .map(|it| {
             let field = |key: &str| inline(it[key].as_str().unwrap_or_default());
             Item::new(

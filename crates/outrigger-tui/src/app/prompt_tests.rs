@@ -199,8 +199,8 @@ fn the_page_names_every_key() {
     for (name, keys, ..) in crate::state::actions::TABLE {
         let row = page
             .lines()
-            .find(|it| it.starts_with(&format!("| `{name}` |")));
-        let row = row.unwrap_or_else(|| panic!("`{name}` is not in docs/terminal.md"));
+            .find(|it| it.starts_with(&format!("| `{name}` |")))
+            .unwrap_or_else(|| panic!("`{name}` is not in docs/terminal.md"));
         assert!(row.contains(&format!("`{keys}`")), "{row}: {keys}");
     }
 }

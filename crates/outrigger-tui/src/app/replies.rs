@@ -44,8 +44,9 @@ impl App {
             }
             Then::Status => {
                 let own = self.session.as_ref().map(|it| it.id.to_string());
-                let status = own.and_then(|id| value.get(&id).cloned());
-                let status = status.and_then(|it| serde_json::from_value(it).ok());
+                let status = own
+                    .and_then(|id| value.get(&id).cloned())
+                    .and_then(|it| serde_json::from_value(it).ok());
                 self.conversation.status = status.or(self.conversation.status.take());
             }
             Then::Permissions => {

@@ -41,8 +41,10 @@ impl App {
         let Some(picker) = picker.filter(|it| it.kind == ListKind::Sessions) else {
             return;
         };
-        let openings = page["conversations"].as_array().into_iter().flatten();
-        let openings: HashMap<&str, &str> = openings
+        let openings: HashMap<&str, &str> = page["conversations"]
+            .as_array()
+            .into_iter()
+            .flatten()
             .filter_map(|it| Some((it["id"].as_str()?, it["opening"].as_str()?)))
             .collect();
         let titles: HashMap<String, usize> = titles(picker.items())
@@ -61,14 +63,15 @@ impl App {
 /// Returns sessions by their last use, latest first.
 pub(crate) fn newest_first(mut all: Vec<Session>, now: u64) -> Vec<Item> {
     all.sort_by_key(|it| std::cmp::Reverse(it.time.updated));
-    let items = all.iter().map(|it| {
-        let mut detail = ago(now.saturating_sub(it.time.updated));
-        if !it.path.is_empty() {
-            detail = format!("{detail} · {}", inline(&it.path));
-        }
-        Item::new(it.id.as_str(), inline(&it.title), detail)
-    });
-    items.collect()
+    all.iter()
+        .map(|it| {
+            let mut detail = ago(now.saturating_sub(it.time.updated));
+            if !it.path.is_empty() {
+                detail = format!("{detail} · {}", inline(&it.path));
+            }
+            Item::new(it.id.as_str(), inline(&it.title), detail)
+        })
+        .collect()
 }
 
 fn titles(items: &[Item]) -> HashMap<&str, usize> {

@@ -130,12 +130,14 @@ pub(super) fn buffer(app: &mut App) -> Buffer {
 
 pub(super) fn screen(app: &mut App) -> String {
     let buffer = buffer(app);
-    let rows = buffer.content.chunks(usize::from(app.size.0).max(1));
-    rows.map(|row| {
-        let text: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
-        format!("{}\n", text.trim_end())
-    })
-    .collect()
+    buffer
+        .content
+        .chunks(usize::from(app.size.0).max(1))
+        .map(|row| {
+            let text: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+            format!("{}\n", text.trim_end())
+        })
+        .collect()
 }
 
 pub(super) fn key(app: &mut App, code: KeyCode, now: u64) -> Vec<Effect> {

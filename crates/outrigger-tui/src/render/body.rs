@@ -145,10 +145,16 @@ fn answered(input: &Value, answers: &[Value], look: Look<'_>) -> Vec<Row> {
     let style = |role| look.theme.style(role);
     let width = look.width.saturating_sub(2);
     let rows = answers.iter().enumerate().flat_map(|(n, answer)| {
-        let question = input.pointer(&format!("/questions/{n}/question"));
-        let question = question.and_then(Value::as_str).unwrap_or_default();
-        let texts = answer.as_array().into_iter().flatten();
-        let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
+        let question = input
+            .pointer(&format!("/questions/{n}/question"))
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let texts: Vec<&str> = answer
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let answer = match texts.as_slice() {
             [] => "no answer".to_owned(),
             texts => inline(&texts.join(", ")),

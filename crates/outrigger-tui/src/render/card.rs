@@ -32,9 +32,10 @@ impl Look<'_> {
     /// Returns a path as seen from the session's folder.
     #[must_use]
     pub fn path<'p>(&self, path: &'p str) -> &'p str {
-        let inside = path.strip_prefix(self.root.trim_end_matches('/'));
-        let inside = inside.and_then(|it| it.strip_prefix('/'));
-        inside.filter(|it| !it.is_empty()).unwrap_or(path)
+        path.strip_prefix(self.root.trim_end_matches('/'))
+            .and_then(|it| it.strip_prefix('/'))
+            .filter(|it| !it.is_empty())
+            .unwrap_or(path)
     }
 }
 
@@ -152,12 +153,15 @@ fn about(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) 
 
 /// Returns the plain values of a tool that we do not know, with their names.
 fn arguments(input: &Value) -> String {
-    let fields = input.as_object().into_iter().flatten();
-    let fields = fields.filter_map(|(name, value)| match value {
-        Value::String(text) => Some(format!("{name}: {text}")),
-        Value::Number(_) | Value::Bool(_) => Some(format!("{name}: {value}")),
-        _ => None,
-    });
+    let fields = input
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| match value {
+            Value::String(text) => Some(format!("{name}: {text}")),
+            Value::Number(_) | Value::Bool(_) => Some(format!("{name}: {value}")),
+            _ => None,
+        });
     let text = fields.collect::<Vec<_>>().join(", ");
     text::cut(&text, ARGUMENTS)
 }

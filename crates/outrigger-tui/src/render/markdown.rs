@@ -322,8 +322,9 @@ impl Writer {
         let mut highlighter = Highlighter::new(&language);
         let bar: Piece = ("│ ".to_owned(), self.theme.style(Role::Dim));
         for line in code.lines() {
-            let pieces = highlighter.line(line).into_iter();
-            let pieces: Vec<Piece> = pieces
+            let pieces: Vec<Piece> = highlighter
+                .line(line)
+                .into_iter()
                 .map(|(text, role)| (text.to_owned(), self.theme.style(role)))
                 .collect();
             let mut prefix = self.marker.take().unwrap_or_else(|| self.indent.clone());

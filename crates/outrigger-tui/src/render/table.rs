@@ -41,11 +41,14 @@ impl Table {
         let mut rows = Vec::new();
         for (n, row) in self.cells.iter().enumerate() {
             let style = if n == 0 { head() } else { Style::new() };
-            let cells = widths.iter().enumerate().map(|(at, width)| {
-                let cell = row.get(at).cloned().unwrap_or_default();
-                wrap(&[(cell, style)], (*width).max(1), &[], &[])
-            });
-            let cells: Vec<Vec<Row>> = cells.collect();
+            let cells: Vec<Vec<Row>> = widths
+                .iter()
+                .enumerate()
+                .map(|(at, width)| {
+                    let cell = row.get(at).cloned().unwrap_or_default();
+                    wrap(&[(cell, style)], (*width).max(1), &[], &[])
+                })
+                .collect();
             let height = cells.iter().map(Vec::len).max().unwrap_or(0);
             rows.extend((0..height).map(|line| self.line(&cells, line, &widths, theme)));
         }
@@ -100,8 +103,12 @@ impl Table {
     fn natural(&self) -> Vec<usize> {
         let count = self.cells.iter().map(Vec::len).max().unwrap_or(0);
         let width = |at: usize| {
-            let cells = self.cells.iter().filter_map(|row| row.get(at));
-            cells.map(|cell| text::width(cell)).max().unwrap_or(0)
+            self.cells
+                .iter()
+                .filter_map(|row| row.get(at))
+                .map(|cell| text::width(cell))
+                .max()
+                .unwrap_or(0)
         };
         (0..count).map(width).collect()
     }

@@ -164,8 +164,10 @@ pub fn wrap(pieces: &[Piece], columns_of_row: usize, first: &[Piece], next: &[Pi
         let end = row_end(cells.get(start..).unwrap_or_default(), room) + start;
         // A blank before a break is not shown either.
         let is_broken = end < cells.len() && end > start + 1;
-        let blank = end.checked_sub(1).filter(|_| is_broken);
-        let blank = blank.is_some_and(|at| cells.get(at).is_some_and(|(text, ..)| *text == " "));
+        let blank = end
+            .checked_sub(1)
+            .filter(|_| is_broken)
+            .is_some_and(|at| cells.get(at).is_some_and(|(text, ..)| *text == " "));
         let shown = end - usize::from(blank);
         let mut pieces = prefix.to_vec();
         for (text, _, style) in cells.get(start..shown).unwrap_or_default() {

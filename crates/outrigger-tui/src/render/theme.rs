@@ -195,8 +195,9 @@ mod tests {
             (vec![("TERM", "linux")], Depth::Sixteen),
         ] {
             let env = |name: &str| {
-                let found = vars.iter().find(|(key, _)| *key == name);
-                found.map(|(_, value)| (*value).to_owned())
+                vars.iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| (*value).to_owned())
             };
             assert_eq!(Depth::of(env), depth, "{vars:?}");
         }

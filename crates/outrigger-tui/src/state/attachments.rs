@@ -101,8 +101,10 @@ impl Attachments {
     }
 
     fn marks(&self) -> impl Iterator<Item = &str> {
-        let texts = self.texts.iter().map(|(mark, _)| mark.as_str());
-        texts.chain(self.images.iter().map(|(mark, _)| mark.as_str()))
+        self.texts
+            .iter()
+            .map(|(mark, _)| mark.as_str())
+            .chain(self.images.iter().map(|(mark, _)| mark.as_str()))
     }
 
     /// Returns the mark with which a text ends.

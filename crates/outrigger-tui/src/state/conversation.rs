@@ -279,8 +279,11 @@ impl Conversation {
                 },
                 Kind::File(_) | Kind::Note(_) | Kind::Footer(_) => String::new(),
             };
-            let lines = text.lines().filter(|it| !it.trim().is_empty());
-            let lines: Vec<String> = lines.map(|it| it.trim().to_owned()).collect();
+            let lines: Vec<String> = text
+                .lines()
+                .filter(|it| !it.trim().is_empty())
+                .map(|it| it.trim().to_owned())
+                .collect();
             lines.into_iter().map(|it| (block.id.as_str(), it))
         })
     }
@@ -448,9 +451,11 @@ impl Conversation {
 
 /// Collects the texts of a tool's input, to search them.
 fn text_of(input: &Value) -> String {
-    let members = input.as_object().into_iter().flat_map(|it| it.values());
-    let texts = members.filter_map(Value::as_str);
-    texts
+    input
+        .as_object()
+        .into_iter()
+        .flat_map(|it| it.values())
+        .filter_map(Value::as_str)
         .filter_map(|it| it.lines().next())
         .collect::<Vec<_>>()
         .join(" ")

@@ -273,8 +273,10 @@ impl Editor {
             To::Right => self.cursor + after.graphemes(true).next().map_or(0, str::len),
             To::WordLeft => {
                 let words = before.split_word_bound_indices();
-                let word = words.rev().find(|(_, word)| is_word(word));
-                word.map_or(0, |(at, _)| at)
+                words
+                    .rev()
+                    .find(|(_, word)| is_word(word))
+                    .map_or(0, |(at, _)| at)
             }
             To::WordRight => {
                 let mut words = after.split_word_bound_indices();
@@ -282,8 +284,10 @@ impl Editor {
                 word.map_or(self.text.len(), |(at, word)| self.cursor + at + word.len())
             }
             To::NextWord => {
-                let words = after.split_word_bound_indices().skip(1);
-                let mut words = words.filter(|(_, word)| is_word(word));
+                let mut words = after
+                    .split_word_bound_indices()
+                    .skip(1)
+                    .filter(|(_, word)| is_word(word));
                 words
                     .next()
                     .map_or(self.text.len(), |(at, _)| self.cursor + at)

@@ -62,8 +62,9 @@ impl ModelNames {
     /// Returns the name of a model, or its id if it has none.
     #[must_use]
     pub fn of<'a>(&'a self, provider: &str, model: &'a str) -> &'a str {
-        let known = self.0.get(&format!("{provider}/{model}"));
-        known.map_or(model, String::as_str)
+        self.0
+            .get(&format!("{provider}/{model}"))
+            .map_or(model, String::as_str)
     }
 }
 

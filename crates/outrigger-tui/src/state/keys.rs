@@ -71,8 +71,11 @@ impl Keymap {
     /// Returns the first key of an action.
     #[must_use]
     pub fn key(&self, name: &str) -> String {
-        let keys = self.keys(name);
-        keys.split(", ").next().unwrap_or_default().to_owned()
+        self.keys(name)
+            .split(", ")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Returns the possible actions of a key, the most specific first: a key may have another meaning in an empty prompt.
@@ -209,10 +212,9 @@ mod tests {
             ("app_exit", "none"),
             ("nothing", "a"),
             ("input_yank", "hyper+y"),
-        ];
-        let changes = changes
-            .map(|(name, keys)| (name.to_owned(), keys.to_owned()))
-            .into();
+        ]
+        .map(|(name, keys)| (name.to_owned(), keys.to_owned()))
+        .into();
         let (keymap, problems) = Keymap::new(&changes);
         assert_eq!(
             problems,

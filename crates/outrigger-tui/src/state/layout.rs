@@ -294,10 +294,11 @@ fn rows(kind: &Kind, stream: &mut Stream, shape: Shape) -> Vec<Row> {
         Kind::User(text) => {
             let bar = vec![("┃ ".to_owned(), style(Role::User))];
             let lines = lines(text.trim_end());
-            let pieces = lines
+            lines
                 .split('\n')
-                .map(|line| vec![(line.to_owned(), style(Role::Text))]);
-            pieces.flat_map(|it| wrap(&it, width, &bar, &bar)).collect()
+                .map(|line| vec![(line.to_owned(), style(Role::Text))])
+                .flat_map(|it| wrap(&it, width, &bar, &bar))
+                .collect()
         }
         Kind::File(name) => {
             let bar = vec![("┃ ".to_owned(), style(Role::User))];
@@ -345,12 +346,15 @@ fn failed(text: &str, width: usize, theme: Theme) -> Vec<Row> {
     let bar = vec![("✗ ".to_owned(), style)];
     let next = vec![("  ".to_owned(), style)];
     let lines = lines(text.trim_end());
-    let pieces = lines.split('\n').map(|line| vec![(line.to_owned(), style)]);
-    let rows = pieces.enumerate().flat_map(|(n, it)| {
-        let first = if n == 0 { &bar } else { &next };
-        wrap(&it, width, first, &next)
-    });
-    rows.collect()
+    lines
+        .split('\n')
+        .map(|line| vec![(line.to_owned(), style)])
+        .enumerate()
+        .flat_map(|(n, it)| {
+            let first = if n == 0 { &bar } else { &next };
+            wrap(&it, width, first, &next)
+        })
+        .collect()
 }
 
 /// Renders reasoning, folded to its last row while it streams and afterwards.
@@ -370,8 +374,9 @@ fn reasoning(text: &str, done: bool, shape: Shape) -> Vec<Row> {
     }
     let bar = vec![("∴ ".to_owned(), style)];
     let lines = lines(text.trim());
-    let pieces = lines.split('\n').map(|line| vec![(line.to_owned(), style)]);
-    pieces
+    lines
+        .split('\n')
+        .map(|line| vec![(line.to_owned(), style)])
         .flat_map(|it| wrap(&it, shape.width, &bar, &bar))
         .collect()
 }

@@ -109,9 +109,12 @@ pub fn window_title(app: &App) -> String {
         None if app.is_busy() => "▸ ",
         None => "",
     };
-    let title = app.session.as_ref().map(|it| inline(&it.title));
-    let title = title.filter(|it| !it.is_empty());
-    let title = title.unwrap_or_else(|| inline(&app.folder));
+    let title = app
+        .session
+        .as_ref()
+        .map(|it| inline(&it.title))
+        .filter(|it| !it.is_empty())
+        .unwrap_or_else(|| inline(&app.folder));
     format!("{mark}{} · outrigger", cut(&title, MAX_TITLE))
 }
 

@@ -37,8 +37,11 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Position {
         .min(rows.len().saturating_sub(height));
     let shell = app.editor.text().starts_with('!');
     let role = if shell { Role::Warn } else { Role::Accent };
-    let shown = rows.iter().enumerate().skip(first).take(height);
-    let shown: Vec<_> = shown
+    let shown: Vec<_> = rows
+        .iter()
+        .enumerate()
+        .skip(first)
+        .take(height)
         .map(|(n, (from, until))| {
             let text = app.editor.text().get(*from..*until).unwrap_or_default();
             let mark = match n {

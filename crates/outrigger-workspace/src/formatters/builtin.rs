@@ -94,8 +94,9 @@ impl When {
             Self::Pint => named_in("composer.json", ["require", "require-dev"], "laravel/pint"),
             Self::Ruff => {
                 let says = |name: &str, word: &str| {
-                    let first = files(name).into_iter().next();
-                    first
+                    files(name)
+                        .into_iter()
+                        .next()
                         .and_then(|path| {
                             outrigger_files::read_to_string(&path, outrigger_files::SETTINGS).ok()
                         })

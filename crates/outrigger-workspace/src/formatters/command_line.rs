@@ -15,17 +15,20 @@ const SHELLS: [&str; 9] = [
 /// Returns the command with the file name. The error is the word that the name would be a part of, and which another program may run.
 pub(super) fn filled(command: &[String], file: &str) -> Result<Vec<String>, String> {
     let line = shell_line(command);
-    let words = command.iter().enumerate().map(|(at, word)| {
-        if Some(at) == line {
-            return Ok(with_variable(word));
-        }
-        if is_safe(word, file) {
-            Ok(word.replace(FILE, file))
-        } else {
-            Err(word.clone())
-        }
-    });
-    words.collect()
+    command
+        .iter()
+        .enumerate()
+        .map(|(at, word)| {
+            if Some(at) == line {
+                return Ok(with_variable(word));
+            }
+            if is_safe(word, file) {
+                Ok(word.replace(FILE, file))
+            } else {
+                Err(word.clone())
+            }
+        })
+        .collect()
 }
 
 /// Returns the position of the line that a shell runs, if there is one.

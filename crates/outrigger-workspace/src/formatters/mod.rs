@@ -245,8 +245,9 @@ impl Formatters {
     /// Returns whether its program must not be started, which is reported once.
     async fn is_refused(&self, name: &str, program: &str) -> bool {
         let path = self.env.iter().rev().find(|(name, _)| name == "PATH");
-        let found = path.filter(|_| !program.contains('/'));
-        let found = found.and_then(|(_, path)| which(program, path));
+        let found = path
+            .filter(|_| !program.contains('/'))
+            .and_then(|(_, path)| which(program, path));
         let program = found.unwrap_or_else(|| self.directory.join(program));
         let Some(reason) = self.programs.refusal(name, &program).await else {
             lock(&self.refused).remove(name);
@@ -262,8 +263,7 @@ impl Formatters {
 
 /// Returns the command of a formatter with the file name, or why there is none.
 fn words(name: &str, command: &[String], file: &str) -> Option<Vec<String>> {
-    let words = command_line::filled(command, file);
-    let words = words.inspect_err(|word| {
+    let words = command_line::filled(command, file).inspect_err(|word| {
         tracing::warn!(
             "[formatter:{name}] {file}: is not run, since the name of the file would be a part of `{word}`: give `$FILE` as a word of \
              its own (`[\"sh\", \"-c\", \"x \\\"$0\\\"\", \"$FILE\"]`)"

@@ -73,8 +73,8 @@ impl Vcs {
         let above = self
             .location()
             .directory
-            .strip_prefix(&self.location().worktree);
-        let above = above.unwrap_or(Path::new(""));
+            .strip_prefix(&self.location().worktree)
+            .unwrap_or(Path::new(""));
         for file in patch_names::files(patch) {
             files.push(above.join(&file));
             files.push(file.into());

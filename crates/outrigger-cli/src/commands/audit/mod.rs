@@ -251,8 +251,9 @@ fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
             ),
         )
     };
-    let key = outrigger_protocol::text::unhex(text).filter(|key| key.len() == 32);
-    key.ok_or_else(wrong)
+    outrigger_protocol::text::unhex(text)
+        .filter(|key| key.len() == 32)
+        .ok_or_else(wrong)
 }
 
 fn export(store: &Store, filter: &AuditFilter, form: ExportForm) -> Result<u8, Failure> {

@@ -46,8 +46,8 @@ impl Program {
         // A variable that names no program is a mistake in the user's settings, which the demo ignores.
         let runtime = JsRuntime::find(&named)
             .ok()
-            .or_else(|| JsRuntime::find(&unnamed).ok());
-        let runtime = runtime.ok_or("neither Bun nor Node found")?;
+            .or_else(|| JsRuntime::find(&unnamed).ok())
+            .ok_or("neither Bun nor Node found")?;
         let version = runtime
             .version(spawner)
             .await

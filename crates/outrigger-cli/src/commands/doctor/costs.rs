@@ -160,9 +160,11 @@ fn troubles(cost: &Cost) -> Vec<String> {
         lines.push(format!("of {calls}: {}", troubles.join(", ")));
     }
     if !cost.restarts_by_others.is_empty() {
-        let others = cost.restarts_by_others.iter();
-        let others = others.map(|(other, n)| format!("{} by {other}", count(*n, "restart")));
-        let others: Vec<String> = others.collect();
+        let others: Vec<String> = cost
+            .restarts_by_others
+            .iter()
+            .map(|(other, n)| format!("{} by {other}", count(*n, "restart")))
+            .collect();
         lines.push(format!(
             "its process was shared and was ended for the faults of others: {}",
             others.join(", ")
@@ -181,10 +183,11 @@ fn process(
     let Some((pid, used)) = plugin.pid.and_then(|pid| Some((pid, usage(pid)?))) else {
         return load;
     };
-    let others = all
+    let others: Vec<&str> = all
         .iter()
-        .filter(|other| other.pid == Some(pid) && other.id != plugin.id);
-    let others: Vec<&str> = others.map(|other| other.id.as_str()).collect();
+        .filter(|other| other.pid == Some(pid) && other.id != plugin.id)
+        .map(|other| other.id.as_str())
+        .collect();
     let shared = if others.is_empty() {
         String::new()
     } else {

@@ -78,8 +78,11 @@ impl AgentBackend {
             metadata: json!({"mcpClient": caller.client}).as_object().cloned(),
             ..NewSession::default()
         };
-        let session = self.agent.create_session(new).await;
-        let session = session.map_err(|error| error.to_string())?;
+        let session = self
+            .agent
+            .create_session(new)
+            .await
+            .map_err(|error| error.to_string())?;
         self.begun.lock().await.insert(session.id.clone());
         let id = session.id.to_string();
         Ok(structured(&json!({"session_id": id})))
@@ -88,8 +91,7 @@ impl AgentBackend {
     async fn prompt_session(&self, exchange: &Exchange, arguments: &Value) -> BackendResult {
         let caller = exchange.caller();
         let session = self.session(arguments)?;
-        let said = arguments["prompt"].as_str();
-        let said = said.ok_or("`prompt` is missing")?;
+        let said = arguments["prompt"].as_str().ok_or("`prompt` is missing")?;
         let part = PartKind::Text(TextPart {
             text: said.to_owned(),
             ..TextPart::default()
@@ -134,18 +136,21 @@ impl AgentBackend {
         let messages = self.messages(&session.id)?;
         let most = usize::try_from(limit(arguments)).unwrap_or(usize::MAX);
         let skipped = messages.len().saturating_sub(most);
-        let shown = messages.iter().skip(skipped).map(|message| {
-            let role = match message.info {
-                MessageInfo::User(_) => "user",
-                MessageInfo::Assistant(_) => "assistant",
-            };
-            let tools = message.parts.iter().filter_map(|part| match &part.kind {
-                PartKind::Tool(tool) => Some(tool.tool.clone()),
-                _ => None,
-            });
-            json!({"role": role, "text": said_in(message), "tools": tools.collect::<Vec<_>>()})
-        });
-        let shown: Vec<Value> = shown.collect();
+        let shown: Vec<Value> = messages
+            .iter()
+            .skip(skipped)
+            .map(|message| {
+                let role = match message.info {
+                    MessageInfo::User(_) => "user",
+                    MessageInfo::Assistant(_) => "assistant",
+                };
+                let tools = message.parts.iter().filter_map(|part| match &part.kind {
+                    PartKind::Tool(tool) => Some(tool.tool.clone()),
+                    _ => None,
+                });
+                json!({"role": role, "text": said_in(message), "tools": tools.collect::<Vec<_>>()})
+            })
+            .collect();
         Ok(structured(&json!({"messages": shown, "skipped": skipped})))
     }
 
@@ -162,11 +167,11 @@ impl AgentBackend {
     }
 
     fn list(&self, arguments: &Value) -> BackendResult {
-        let sessions = self.sessions(limit(arguments))?;
-        let sessions = sessions
+        let sessions: Vec<Value> = self
+            .sessions(limit(arguments))?
             .iter()
-            .map(|session| json!({"session_id": session.id.to_string(), "title": session.title}));
-        let sessions: Vec<Value> = sessions.collect();
+            .map(|session| json!({"session_id": session.id.to_string(), "title": session.title}))
+            .collect();
         Ok(structured(&json!({"sessions": sessions})))
     }
 
@@ -269,14 +274,18 @@ impl Backend for AgentBackend {
         name: &'a str,
         arguments: Value,
     ) -> BoxFuture<'a, Result<Value, String>> {
-        let found = self.agent.commands().get(name);
-        let found = found.filter(|it| it.source == CommandSource::Command);
+        let found = self
+            .agent
+            .commands()
+            .get(name)
+            .filter(|it| it.source == CommandSource::Command);
         let said = arguments["arguments"].as_str().unwrap_or_default();
-        let prompt = found.map(|it| {
-            let text = it.template.replace("$ARGUMENTS", said);
-            json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]})
-        });
-        let prompt = prompt.ok_or_else(|| format!("there is no prompt {name}"));
+        let prompt = found
+            .map(|it| {
+                let text = it.template.replace("$ARGUMENTS", said);
+                json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]})
+            })
+            .ok_or_else(|| format!("there is no prompt {name}"));
         Box::pin(std::future::ready(prompt))
     }
 
@@ -319,8 +328,11 @@ impl Backend for AgentBackend {
         } else {
             Vec::new()
         };
-        let ids = sessions.iter().map(|session| session.id.to_string());
-        let ids = ids.filter(|id| id.starts_with(begins)).collect();
+        let ids = sessions
+            .iter()
+            .map(|session| session.id.to_string())
+            .filter(|id| id.starts_with(begins))
+            .collect();
         Box::pin(std::future::ready(ids))
     }
 }
@@ -375,11 +387,15 @@ fn limit(arguments: &Value) -> u64 {
 
 /// Returns the text of a message.
 pub(super) fn said_in(message: &MessageWithParts) -> String {
-    let texts = message.parts.iter().filter_map(|part| match &part.kind {
-        PartKind::Text(text) if text.synthetic != Some(true) => Some(text.text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n\n")
+    message
+        .parts
+        .iter()
+        .filter_map(|part| match &part.kind {
+            PartKind::Text(text) if text.synthetic != Some(true) => Some(text.text.as_str()),
+            _ => None,
+        })
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 fn structured(value: &Value) -> Value {

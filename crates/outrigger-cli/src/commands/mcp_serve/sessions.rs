@@ -36,14 +36,17 @@ pub(super) fn template() -> Value {
 
 /// Returns the conversation as text.
 pub(super) fn transcript(messages: &[MessageWithParts]) -> String {
-    let said = messages.iter().map(|message| {
-        let who = match message.info {
-            MessageInfo::User(_) => "User",
-            MessageInfo::Assistant(_) => "Outrigger",
-        };
-        format!("{who}:\n{}\n", said_in(message))
-    });
-    said.collect::<Vec<_>>().join("\n")
+    messages
+        .iter()
+        .map(|message| {
+            let who = match message.info {
+                MessageInfo::User(_) => "User",
+                MessageInfo::Assistant(_) => "Outrigger",
+            };
+            format!("{who}:\n{}\n", said_in(message))
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Returns URIs of sessions in which a turn has ended.

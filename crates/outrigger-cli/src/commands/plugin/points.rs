@@ -47,8 +47,10 @@ pub(crate) async fn points(
 
 /// Formats one line for each; points that a plugin declares are followed by its name.
 fn table(points: &[PointRow], events: &[EventRow]) -> String {
-    let names = points.iter().map(|row| row.name.len());
-    let names = names.chain(events.iter().map(|row| row.name.len()));
+    let names = points
+        .iter()
+        .map(|row| row.name.len())
+        .chain(events.iter().map(|row| row.name.len()));
     let width = names.max().unwrap_or_default();
     let mut text = format!("{:<width$}  {:<22}  SUBSCRIBERS\n", "POINT", "ALLOWS");
     for row in points {

@@ -25,8 +25,13 @@ pub(crate) fn run(global: &Global, args: &SnapshotArgs) -> Result<u8, Failure> {
 }
 
 fn table(snapshot: &Snapshot) -> String {
-    let wide = snapshot.entries.iter().map(|it| it.id.chars().count());
-    let wide = wide.max().unwrap_or(0).max(2);
+    let wide = snapshot
+        .entries
+        .iter()
+        .map(|it| it.id.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(2);
     let mut text = format!(
         "profile {}\n{:8} {:wide$}  {:11} {:12} WHY\n",
         snapshot.profile.word(),

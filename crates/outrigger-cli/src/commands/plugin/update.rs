@@ -68,13 +68,12 @@ pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, 
 
 /// Returns package and version of the npm plugins of a list, or of the requested one.
 fn npm_requests(listed: &[PluginSpec], wanted: Option<&str>) -> Vec<(String, String)> {
-    let requests = listed
+    listed
         .iter()
         .filter_map(|it| match Source::parse(&it.spec, &it.declared_in) {
             Ok(Source::Npm { name, request }) => Some((name, request)),
             _ => None,
-        });
-    requests
+        })
         .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name))
         .collect()
 }

@@ -106,8 +106,7 @@ fn page_session(
 ) -> Result<Option<Arc<PageSession>>, Failure> {
     web::remove_leftovers(&folders.data);
     let Some(login) = login else { return Ok(None) };
-    let session = PageSession::new(&folders.data, login.clone(), address);
-    let session = session.map_err(|error| {
+    let session = PageSession::new(&folders.data, login.clone(), address).map_err(|error| {
         let message = format!("cannot keep a key in {}: {error}", folders.data.display());
         let hint = "make that folder writable for you, or set XDG_DATA_HOME";
         Failure::new("serve.page_key", message, Some(hint.into()))
@@ -218,11 +217,12 @@ pub(super) fn login(
 
 /// Returns the network settings. If the configuration is unreadable, `server` is ignored; requests report the error.
 fn network(args: &ServeArgs, directory: &Path, env: &BTreeMap<String, String>) -> Network {
-    let global = Boot::new(directory.to_path_buf(), env.clone()).load_global();
-    let global = global.unwrap_or_else(|error| {
-        tracing::warn!("[server] {error}; `server` of the configuration has no effect");
-        serde_json::Value::Null
-    });
+    let global = Boot::new(directory.to_path_buf(), env.clone())
+        .load_global()
+        .unwrap_or_else(|error| {
+            tracing::warn!("[server] {error}; `server` of the configuration has no effect");
+            serde_json::Value::Null
+        });
     Network::of(args, &global)
 }
 

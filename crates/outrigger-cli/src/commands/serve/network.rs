@@ -23,12 +23,19 @@ impl Network {
     /// (docs/compatibility.md).
     pub(crate) fn of(args: &ServeArgs, global: &Value) -> Self {
         let text = |pointer: &str| {
-            let found = global.pointer(pointer).and_then(Value::as_str);
-            found.filter(|text| !text.is_empty()).map(str::to_owned)
+            global
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
         };
         let port = global.pointer("/server/port").and_then(Value::as_u64);
-        let origins = global.pointer("/server/cors").and_then(Value::as_array);
-        let origins = origins.into_iter().flatten().filter_map(Value::as_str);
+        let origins = global
+            .pointer("/server/cors")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         Self {
             hostname: (args.hostname.clone())
                 .or_else(|| text("/server/hostname"))

@@ -38,10 +38,13 @@ impl Causes {
 
     /// Returns a line about a message; empty if there is no special cause.
     pub(crate) fn line(&self, message: &ConversationMessage, paint: Paint) -> String {
-        let call = message.metadata.get("tool_use_id");
-        let call = call.and_then(serde_json::Value::as_str);
+        let call = message
+            .metadata
+            .get("tool_use_id")
+            .and_then(serde_json::Value::as_str);
         let causes = self.0.get(call.unwrap_or(&message.id));
-        let line = causes.map(|causes| format!("{}\n", paint.dim(&format!("  by: {causes}"))));
-        line.unwrap_or_default()
+        causes
+            .map(|causes| format!("{}\n", paint.dim(&format!("  by: {causes}"))))
+            .unwrap_or_default()
     }
 }

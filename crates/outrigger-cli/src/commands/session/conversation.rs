@@ -56,8 +56,8 @@ fn messages(stored: &MessageWithParts) -> Vec<ConversationMessage> {
     let author = Author::from(&stored.info);
     let parts = stored.parts.iter();
     let placed = parts.flat_map(|part| converter.part(&author, part, Form::Merged));
-    let messages = placed.map(|placed| placed.message);
-    messages
+    placed
+        .map(|placed| placed.message)
         .filter(|message| is_tool(message) || message.message_type == "text")
         .collect()
 }

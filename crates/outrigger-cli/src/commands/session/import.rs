@@ -163,8 +163,10 @@ impl Counts {
                 messages,
                 parts,
             } => {
-                let new = [some(*messages, "message"), some(*parts, "part")];
-                let new: Vec<String> = new.into_iter().flatten().collect();
+                let new: Vec<String> = [some(*messages, "message"), some(*parts, "part")]
+                    .into_iter()
+                    .flatten()
+                    .collect();
                 (&mut self.grown, id, format!(": {}", new.join(", ")))
             }
             Outcome::There(id) => (&mut self.there, id, ": already there".to_owned()),

@@ -125,11 +125,13 @@ impl Program for World {
     fn parts(&self, kind: &str) -> Vec<Value> {
         let session = self.export();
         let messages = session["messages"].as_array().cloned().unwrap_or_default();
-        let parts = messages
+        messages
             .iter()
             .filter_map(|m| m["parts"].as_array())
-            .flatten();
-        parts.filter(|part| part["type"] == kind).cloned().collect()
+            .flatten()
+            .filter(|part| part["type"] == kind)
+            .cloned()
+            .collect()
     }
 }
 

@@ -122,8 +122,12 @@ const KNOWN: [&str; 12] = [
 ];
 
 fn unknown(entry: &Value) -> impl Iterator<Item = &str> {
-    let keys = entry.as_object().into_iter().flat_map(|keys| keys.keys());
-    keys.map(String::as_str).filter(|key| !KNOWN.contains(key))
+    entry
+        .as_object()
+        .into_iter()
+        .flat_map(|keys| keys.keys())
+        .map(String::as_str)
+        .filter(|key| !KNOWN.contains(key))
 }
 
 fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandHook, String> {
@@ -149,8 +153,8 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
     }
     let command = entry
         .text("command")
-        .filter(|command| !command.trim().is_empty());
-    let command = command.ok_or("it has no `command`")?;
+        .filter(|command| !command.trim().is_empty())
+        .ok_or("it has no `command`")?;
     Ok(CommandHook {
         event,
         matcher: matcher.to_owned(),
@@ -223,18 +227,22 @@ impl<'a> Entry<'a> {
 }
 
 fn arguments(value: &Value) -> Result<Vec<String>, String> {
-    let texts = value.as_array().map(|list| {
-        let texts = list.iter().map(|arg| arg.as_str().map(str::to_owned));
-        texts.collect::<Option<Vec<_>>>()
-    });
-    texts
+    value
+        .as_array()
+        .map(|list| {
+            list.iter()
+                .map(|arg| arg.as_str().map(str::to_owned))
+                .collect::<Option<Vec<_>>>()
+        })
         .flatten()
         .ok_or_else(|| "`args` is not a list of texts".to_owned())
 }
 
 fn timeout(value: &Value) -> Result<Duration, String> {
-    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0);
-    let seconds = seconds.ok_or("`timeout` is not a number of seconds")?;
+    let seconds = value
+        .as_f64()
+        .filter(|seconds| *seconds > 0.0)
+        .ok_or("`timeout` is not a number of seconds")?;
     Ok(Duration::from_secs_f64(
         seconds.min(MAX_TIMEOUT.as_secs_f64()),
     ))

@@ -152,11 +152,13 @@ impl CommandHook {
     #[must_use]
     pub fn line(&self) -> String {
         let args = self.args.iter().flatten();
-        let words = std::iter::once(self.command.clone()).chain(args.map(|arg| match arg {
-            plain if !plain.is_empty() && !plain.contains(char::is_whitespace) => plain.clone(),
-            other => format!("{other:?}"),
-        }));
-        words.collect::<Vec<_>>().join(" ")
+        std::iter::once(self.command.clone())
+            .chain(args.map(|arg| match arg {
+                plain if !plain.is_empty() && !plain.contains(char::is_whitespace) => plain.clone(),
+                other => format!("{other:?}"),
+            }))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -401,8 +403,8 @@ mod tests {
             ..LoadOptions::default()
         };
         let mut problems = Vec::new();
-        let plugins = ["one", "one/hooks/hooks.json", "two/hooks.json", "gone"];
-        let plugins = plugins.map(|name| root.join("plugins").join(name));
+        let plugins = ["one", "one/hooks/hooks.json", "two/hooks.json", "gone"]
+            .map(|name| root.join("plugins").join(name));
         let files = files(&options, &plugins, &mut problems);
         let (files, broken): (Vec<_>, Vec<_>) = files
             .into_iter()

@@ -48,8 +48,11 @@ impl Mismatch {
 
 /// Returns everything in the document that has the wrong type, in the document's order.
 pub(crate) fn document(value: &Value) -> Vec<Mismatch> {
-    let wrong = CONFIG.check(value).into_iter();
-    wrong.map(Mismatch::from).collect()
+    CONFIG
+        .check(value)
+        .into_iter()
+        .map(Mismatch::from)
+        .collect()
 }
 
 impl From<schema::Mismatch<'_>> for Mismatch {

@@ -50,8 +50,8 @@ pub(crate) fn keys(
     let mut problems = Vec::new();
     for unknown in CONFIG.unknown(document) {
         let mut names = unknown.fields.iter().map(|field| field.name);
-        let near = nearest(unknown.key, names.clone());
-        let near = near.or_else(|| names.find(|it| it.eq_ignore_ascii_case(unknown.key)));
+        let near = nearest(unknown.key, names.clone())
+            .or_else(|| names.find(|it| it.eq_ignore_ascii_case(unknown.key)));
         let message = match near {
             Some("permission") => return Err(misspelt(&unknown.pointer, "permission")),
             Some(near) => format!("unknown key, which nothing reads: did you mean `{near}`?"),
@@ -85,9 +85,12 @@ fn misspelt_permission(document: &Value) -> Option<(String, &'static str)> {
             .find_map(|name| Some((child(&pointer, name), unmatched::misspelt(name)?)))
     };
     let agents = AGENTS.into_iter().flat_map(|section| {
-        let agents = document.get(section).and_then(Value::as_object);
-        let agents = agents.into_iter().flatten();
-        agents.map(move |(name, agent)| (child(&child("", section), name), agent))
+        document
+            .get(section)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .map(move |(name, agent)| (child(&child("", section), name), agent))
     });
     of(document, String::new()).or_else(|| {
         let mut agents = agents;
@@ -97,8 +100,9 @@ fn misspelt_permission(document: &Value) -> Option<(String, &'static str)> {
 
 /// Formats a pointer for display.
 fn dotted(pointer: &str) -> String {
-    let parts = pointer.trim_start_matches('/').split('/');
-    let parts: Vec<String> = parts
+    let parts: Vec<String> = pointer
+        .trim_start_matches('/')
+        .split('/')
         .map(|part| part.replace("~1", "/").replace("~0", "~"))
         .collect();
     parts.join(".")

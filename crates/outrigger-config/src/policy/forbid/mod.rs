@@ -107,8 +107,11 @@ pub struct FilePattern {
 impl FilePattern {
     fn new(text: String) -> Self {
         let whole = text.trim_end_matches("/*").trim_end_matches('/');
-        let parts = whole.split('/').filter(|it| !it.is_empty() && *it != ".");
-        let parts = parts.map(str::to_owned).collect();
+        let parts = whole
+            .split('/')
+            .filter(|it| !it.is_empty() && *it != ".")
+            .map(str::to_owned)
+            .collect();
         Self { text, parts }
     }
 
@@ -145,11 +148,13 @@ impl FilePattern {
                 Err(_) => return false,
             }
         };
-        let names = path.components().filter_map(|it| match it {
-            Component::Normal(name) => Some(name.to_string_lossy()),
-            _ => None,
-        });
-        let names: Vec<_> = names.collect();
+        let names: Vec<_> = path
+            .components()
+            .filter_map(|it| match it {
+                Component::Normal(name) => Some(name.to_string_lossy()),
+                _ => None,
+            })
+            .collect();
         let mut windows = names.windows(self.parts.len().max(1));
         let fits = |window: &[std::borrow::Cow<'_, str>]| {
             let mut pairs = self.parts.iter().zip(window);
@@ -255,12 +260,12 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Forbid, String> {
-        let read = crate::read_toml::<Forbid>(text, "policy.toml");
-        let read = read.map_err(|error| error.to_string());
-        read.map(|mut it| {
-            it.at_home(Path::new("/home/me"));
-            it
-        })
+        crate::read_toml::<Forbid>(text, "policy.toml")
+            .map_err(|error| error.to_string())
+            .map(|mut it| {
+                it.at_home(Path::new("/home/me"));
+                it
+            })
     }
 
     #[test]

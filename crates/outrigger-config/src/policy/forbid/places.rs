@@ -34,11 +34,9 @@ impl Leads {
     /// Returns the pattern that forbids an absolute path because it points there.
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&str> {
-        let place = self
-            .places
+        self.places
             .iter()
-            .find(|(_, place)| path.starts_with(place));
-        place
+            .find(|(_, place)| path.starts_with(place))
             .map(|(pattern, _)| pattern.as_str())
             .or(self.unclear.as_deref())
     }

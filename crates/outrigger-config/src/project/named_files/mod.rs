@@ -67,8 +67,10 @@ pub fn files_run_by(value: &Value, project: &Path, home: &Path) -> Option<Vec<St
     };
     let mut search = Search::new(project, &options);
     search.value(value, project, "");
-    let files = search.found.iter();
-    let files = files.map(|it| format!("{} {}", it.file, it.hash));
+    let files = search
+        .found
+        .iter()
+        .map(|it| format!("{} {}", it.file, it.hash));
     (!search.too_much).then(|| files.collect())
 }
 
@@ -77,8 +79,11 @@ pub fn files_run_by(value: &Value, project: &Path, home: &Path) -> Option<Vec<St
 pub(crate) fn of_entry(entry: &Value, options: &LoadOptions) -> Vec<String> {
     let mut search = Search::new(options.project_folder(), options);
     search.value(entry, &options.directory, "");
-    let files = search.found.iter();
-    files.map(|it| format!("{} {}", it.file, it.hash)).collect()
+    search
+        .found
+        .iter()
+        .map(|it| format!("{} {}", it.file, it.hash))
+        .collect()
 }
 
 /// Returns whether a setting of this name runs what it names. Rules and texts do not.
@@ -187,8 +192,11 @@ impl<'a> Search<'a> {
         variables: &BTreeSet<String>,
     ) -> Vec<PathBuf> {
         let mut bases = vec![folder.to_owned()];
-        let around = folder.parent().filter(|_| folder.ends_with(".claude"));
-        let around = around.unwrap_or(folder).to_owned();
+        let around = folder
+            .parent()
+            .filter(|_| folder.ends_with(".claude"))
+            .unwrap_or(folder)
+            .to_owned();
         for base in [&around, &self.options.directory, &self.project] {
             if !bases.contains(base) {
                 bases.push(base.clone());
@@ -198,12 +206,14 @@ impl<'a> Search<'a> {
         let mut from = vec![self.project.clone()];
         while !from.is_empty() && bases.len() < MAX_BASES {
             let named = words.iter().chain(variables);
-            let folders = named.flat_map(|word| {
-                let expand = |base: &PathBuf| paths::expand(word, base, &self.options.home);
-                from.iter().map(expand).collect::<Vec<_>>()
-            });
-            let folders = folders.filter(|it| it.starts_with(&self.project) && it.is_dir());
-            let folders: BTreeSet<PathBuf> = folders.filter(|it| !bases.contains(it)).collect();
+            let folders: BTreeSet<PathBuf> = named
+                .flat_map(|word| {
+                    let expand = |base: &PathBuf| paths::expand(word, base, &self.options.home);
+                    from.iter().map(expand).collect::<Vec<_>>()
+                })
+                .filter(|it| it.starts_with(&self.project) && it.is_dir())
+                .filter(|it| !bases.contains(it))
+                .collect();
             from = folders.into_iter().take(MAX_BASES - bases.len()).collect();
             bases.extend(from.iter().cloned());
         }
@@ -213,8 +223,9 @@ impl<'a> Search<'a> {
     /// Adds files in which programs look for what they run, and the words of the named scripts.
     fn recipes(&mut self, all: &mut BTreeSet<String>, bases: &[PathBuf], by: &str) {
         let is_called = |name: &str| all.iter().any(|word| is_one_of(word, &[name]));
-        let recipes = RECIPES.iter().filter(|(program, _)| is_called(program));
-        let recipes: BTreeSet<&str> = recipes
+        let recipes: BTreeSet<&str> = RECIPES
+            .iter()
+            .filter(|(program, _)| is_called(program))
             .flat_map(|(_, files)| files.iter().copied())
             .collect();
         let has_scripts = PACKAGE_SCRIPTS.iter().any(|it| is_called(it));
@@ -241,8 +252,9 @@ impl<'a> Search<'a> {
         let Some(scripts) = scripts_of(file) else {
             return;
         };
-        let named = scripts.iter().filter(|(name, _)| all.contains(*name));
-        let named: Vec<String> = named
+        let named: Vec<String> = scripts
+            .iter()
+            .filter(|(name, _)| all.contains(*name))
             .filter_map(|(_, line)| Some(line.as_str()?.to_owned()))
             .collect();
         for line in named {

@@ -16,16 +16,18 @@ fn named(files: &[&str], value: Value) -> Vec<String> {
         std::fs::write(path, text).unwrap();
     }
     let found = files_run_by(&value, &project, Path::new("/home/x")).unwrap();
-    let names = found.iter().map(|it| {
-        let (file, hash) = it.rsplit_once(' ').unwrap();
-        assert!(!hash.is_empty());
-        Path::new(file)
-            .strip_prefix(&project)
-            .unwrap()
-            .display()
-            .to_string()
-    });
-    names.collect()
+    found
+        .iter()
+        .map(|it| {
+            let (file, hash) = it.rsplit_once(' ').unwrap();
+            assert!(!hash.is_empty());
+            Path::new(file)
+                .strip_prefix(&project)
+                .unwrap()
+                .display()
+                .to_string()
+        })
+        .collect()
 }
 
 #[test]

@@ -82,9 +82,9 @@ fn what_goes_where_the_project_says_is_named() {
         ("AWS_BEARER_TOKEN_BEDROCK", "s9"),
         ("AWS_REGION", "r"),
         ("AZURE_API_KEY", "s10"),
-    ];
-    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let env = env.into();
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into();
     let url = "http://proxy.test/v1";
     for (what, value, want) in [
         (

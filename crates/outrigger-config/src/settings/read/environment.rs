@@ -75,8 +75,10 @@ impl SettingsLoaded {
                 .iter()
                 .find_map(|key| Some((key, fits(key.name)?)))
             {
-                let of_project = self.of_project.iter();
-                let of_project = of_project.filter_map(|(found, _)| found.plugin.as_ref());
+                let of_project = self
+                    .of_project
+                    .iter()
+                    .filter_map(|(found, _)| found.plugin.as_ref());
                 let mut names = self.settings.plugins.keys();
                 let names = names.by_ref().chain(of_project.map(|(name, _)| name));
                 let known = names.into_iter().find(|known| upper(known) == id).cloned();

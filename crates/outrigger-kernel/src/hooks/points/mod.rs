@@ -125,8 +125,10 @@ impl HookPoint {
             ours == name || hook == name || hook.strip_prefix("experimental.") == Some(name)
         };
         let alias = || ALIASES.iter().find(|(alias, _)| *alias == name);
-        let all = Self::ALL.iter().copied();
-        all.clone()
+        Self::ALL
+            .iter()
+            .copied()
+            .clone()
             .find(has_name)
             .or_else(|| alias().map(|(_, point)| *point))
     }

@@ -329,8 +329,9 @@ impl Turn {
             self.hooks(HookPoint::LlmBeforeMessages, None, out);
         } else {
             // The user's instructions go where hooks add theirs.
-            let context = instructions.iter();
-            let context = context.map(|text| [INSTRUCTIONS, text.as_str()].concat());
+            let context = instructions
+                .iter()
+                .map(|text| [INSTRUCTIONS, text.as_str()].concat());
             let output = before_start::Output {
                 context: context.collect(),
             };

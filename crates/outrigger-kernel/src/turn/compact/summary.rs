@@ -49,8 +49,10 @@ impl Turn {
 
     /// Returns the model of the current step.
     pub(in crate::turn) fn step_model(&self) -> &ModelRef {
-        let compaction = self.compacting.as_ref().and_then(Compaction::model);
-        compaction.unwrap_or(&self.begin.model)
+        self.compacting
+            .as_ref()
+            .and_then(Compaction::model)
+            .unwrap_or(&self.begin.model)
     }
 
     /// Returns the prices of the current step's model.

@@ -174,8 +174,9 @@ fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Vec<Valu
             _ => out.push((role, blocks)),
         }
     }
-    let messages = out.into_iter();
-    let messages = messages.map(|(role, content)| json!({"role": role, "content": content}));
+    let messages = out
+        .into_iter()
+        .map(|(role, content)| json!({"role": role, "content": content}));
     (system, messages.collect())
 }
 

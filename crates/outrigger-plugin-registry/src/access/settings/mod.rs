@@ -187,8 +187,9 @@ impl PluginSettings {
                     RuntimeKind::Bun => Ok(found),
                     // Node is tried last, so there is no Bun.
                     RuntimeKind::Node => {
-                        let searched = ["settings", "OUTRIGGER_BUN", "bun on PATH", "data folder"];
-                        let searched = searched.map(str::to_owned).to_vec();
+                        let searched = ["settings", "OUTRIGGER_BUN", "bun on PATH", "data folder"]
+                            .map(str::to_owned)
+                            .to_vec();
                         Err(missing(&JsError::RuntimeMissing { searched }))
                     }
                 }

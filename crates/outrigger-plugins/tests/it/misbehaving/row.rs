@@ -210,8 +210,9 @@ async fn calls(plugins: &Plugins, fault: &str, place: &str, row: &mut Row) {
             let (input, output) = payload(hook);
             let result = run(plugins, hook, input, output).await;
             row.records(&result.records);
-            let runs = result.records.iter();
-            let runs: Vec<String> = runs
+            let runs: Vec<String> = result
+                .records
+                .iter()
                 .map(|r| format!("{} {}", r.plugin, r.outcome))
                 .collect();
             let block = result.block.map_or("", |_| " blocked");
@@ -477,11 +478,14 @@ fn alike(row: &mut Row) {
 
 fn shown(row: &Row) -> String {
     let mut out = format!("{}  [a call in {:?}]", row.calls, row.limit);
-    let blame = row.blame.iter().map(|(whom, how)| {
-        let how: Vec<&str> = how.iter().map(String::as_str).collect();
-        format!("{whom} ({})", how.join(", "))
-    });
-    let blame: Vec<String> = blame.collect();
+    let blame: Vec<String> = row
+        .blame
+        .iter()
+        .map(|(whom, how)| {
+            let how: Vec<&str> = how.iter().map(String::as_str).collect();
+            format!("{whom} ({})", how.join(", "))
+        })
+        .collect();
     let blame = if blame.is_empty() {
         "nobody".to_owned()
     } else {

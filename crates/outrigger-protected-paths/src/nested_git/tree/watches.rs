@@ -33,8 +33,10 @@ impl Watches {
     /// # Errors
     /// There are none.
     pub(super) fn new() -> io::Result<Self> {
-        let limit = outrigger_files::read_to_string(LIMIT.as_ref(), 64)?;
-        let limit: usize = limit.trim().parse().map_err(io::Error::other)?;
+        let limit: usize = outrigger_files::read_to_string(LIMIT.as_ref(), 64)?
+            .trim()
+            .parse()
+            .map_err(io::Error::other)?;
         Ok(Self {
             notify: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
             of: HashMap::new(),

@@ -70,8 +70,9 @@ impl Node {
         let mut room = WIDTH;
         while level.len() > 1 {
             room *= WIDTH;
-            let above = level.chunks(WIDTH);
-            let above = above.map(|nodes| Arc::new(Self::of(Below::Nodes(nodes.to_vec()), room)));
+            let above = level
+                .chunks(WIDTH)
+                .map(|nodes| Arc::new(Self::of(Below::Nodes(nodes.to_vec()), room)));
             level = above.collect();
         }
         level.pop().unwrap_or_default()

@@ -225,11 +225,12 @@ fn wrong_provider(manifest: &Manifest) -> Option<ManifestProblem> {
     });
     let described = all.iter().map(|it| (&it.id, &it.description));
     let bare = bare("providers", described);
-    let wrong = wrong.map(|message| ManifestProblem {
-        key: "providers",
-        message,
-    });
-    wrong.or(bare)
+    wrong
+        .map(|message| ManifestProblem {
+            key: "providers",
+            message,
+        })
+        .or(bare)
 }
 
 /// Returns the first name without a description (B8).

@@ -73,8 +73,9 @@ impl FolderEntry {
     /// The system's error, or one if a link is on the way or something exists at the path.
     pub fn free(base: &Path, path: &Path) -> io::Result<Self> {
         let mut folder = openat2(CWD, base, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-        let below = path.strip_prefix(base);
-        let below = below.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let below = path
+            .strip_prefix(base)
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let name = below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         for above in below.parent().into_iter().flat_map(Path::components) {
             let Component::Normal(above) = above else {

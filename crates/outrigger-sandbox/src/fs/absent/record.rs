@@ -158,8 +158,7 @@ mod tests {
         fs::create_dir(&records).unwrap();
         let names = [at("made"), at("li\nnk"), at("never")];
         let real = &mut RealPaths::default();
-        let names = names.iter().filter_map(|it| Free::of(it, real));
-        let names: Vec<Free> = names.collect();
+        let names: Vec<Free> = names.iter().filter_map(|it| Free::of(it, real)).collect();
         let record = Record::write(&records, &names).unwrap();
         fs::write(at("made"), "").unwrap();
         std::os::unix::fs::symlink("/nowhere", at("li\nnk")).unwrap();

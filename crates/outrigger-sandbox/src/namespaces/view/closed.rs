@@ -45,8 +45,10 @@ pub(super) fn all(
         let place = format!("/proc/closed-{number}");
         let mut inside = Vec::new();
         let is_inside = |shown: &&PathBuf| {
-            let above = shown.parent().and_then(|above| above.metadata().ok());
-            above.is_some_and(|it| (it.dev(), it.ino()) == (folder.device, folder.inode))
+            shown
+                .parent()
+                .and_then(|above| above.metadata().ok())
+                .is_some_and(|it| (it.dev(), it.ino()) == (folder.device, folder.inode))
         };
         for held in shown.iter().filter(is_inside) {
             let name = held.file_name().unwrap_or_default();

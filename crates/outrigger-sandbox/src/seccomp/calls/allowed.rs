@@ -368,8 +368,10 @@ pub(super) fn prelude(ruled: &[c_long]) -> Vec<sock_filter> {
 
 /// Returns the numbers as ranges, in order.
 fn ranges(numbers: Vec<c_long>) -> Vec<(u32, u32)> {
-    let numbers = numbers.into_iter().filter_map(|it| u32::try_from(it).ok());
-    let numbers: std::collections::BTreeSet<u32> = numbers.collect();
+    let numbers: std::collections::BTreeSet<u32> = numbers
+        .into_iter()
+        .filter_map(|it| u32::try_from(it).ok())
+        .collect();
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
         match ranges.last_mut() {

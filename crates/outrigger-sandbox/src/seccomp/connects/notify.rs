@@ -323,8 +323,8 @@ impl Caller {
     pub(super) fn of(listener: &Listener, asked: &PendingCall) -> Result<Self, Errno> {
         let thread = Pid::from_raw(asked.thread).ok_or(libc::EPERM)?;
         let memory = File::open(format!("/proc/{}/mem", asked.thread)).map_err(denied)?;
-        let status = fs::read_to_string(format!("/proc/{}/status", asked.thread));
-        let status = status.map_err(denied)?;
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", asked.thread)).map_err(denied)?;
         let pid: i32 = number_of(&status, "Tgid:", 0).ok_or(libc::EPERM)?;
         // Real, effective and saved id; then that of the file system.
         let user = number_of(&status, "Uid:", 3).ok_or(libc::EPERM)?;
@@ -408,8 +408,13 @@ impl Caller {
 
 /// Parses a number from a line of `/proc/PID/status`.
 fn number_of<T: FromStr>(status: &str, key: &str, at: usize) -> Option<T> {
-    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-    line.split_whitespace().nth(at)?.parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(key))?
+        .split_whitespace()
+        .nth(at)?
+        .parse()
+        .ok()
 }
 
 fn denied(error: io::Error) -> Errno {

@@ -67,8 +67,8 @@ fn listening(file: &OwnedFd) -> Result<Vec<u64>, Errno> {
     let want = (stat.st_ino as u32, device);
     let flags = SocketFlags::CLOEXEC;
     let diag = Some(netlink::SOCK_DIAG);
-    let kernel = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, diag);
-    let kernel = kernel.map_err(errno_of)?;
+    let kernel =
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, diag).map_err(errno_of)?;
     send(&kernel, &request(), SendFlags::empty()).map_err(errno_of)?;
     let mut room = vec![0; ROOM];
     let mut found = Vec::new();

@@ -171,8 +171,9 @@ impl Guard {
 fn token(request: &Request) -> Option<String> {
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
     let named = query.and_then(|Query(pairs)| {
-        let found = pairs.into_iter().find(|(key, _)| key == "auth_token");
-        found
+        pairs
+            .into_iter()
+            .find(|(key, _)| key == "auth_token")
             .map(|(_, value)| value)
             .filter(|value| !value.is_empty())
     });
@@ -214,9 +215,11 @@ fn a_form_sends(request: &Request) -> bool {
     let ours = ["x-opencode-", "x-outrigger-"];
     let mut names = request.headers().keys();
     let has_ours = names.any(|name| ours.iter().any(|it| name.as_str().starts_with(it)));
-    let kind = request.headers().get(header::CONTENT_TYPE);
-    let kind = kind.map(|it| it.to_str().unwrap_or_default());
-    let kind = kind.map(|it| it.split(';').next().unwrap_or_default().trim());
+    let kind = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .map(|it| it.to_str().unwrap_or_default())
+        .map(|it| it.split(';').next().unwrap_or_default().trim());
     let is_of_form = kind.is_none_or(|kind| {
         let mut of_forms = FORM_TYPES.iter();
         of_forms.any(|it| it.eq_ignore_ascii_case(kind))
@@ -306,8 +309,9 @@ pub fn brings_ticket(uri: &Uri) -> bool {
 
 /// Returns the name that the client uses for this server.
 fn host(guard: &Guard, request: &Request) -> Result<String, ApiError> {
-    let named = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
-    let named = named.ok_or_else(|| ApiError::forbidden("a request needs one Host header"))?;
+    let named = only(request.headers(), &header::HOST)
+        .and_then(|host| host.to_str().ok())
+        .ok_or_else(|| ApiError::forbidden("a request needs one Host header"))?;
     // A request line with an absolute URL names the server a second time.
     let names = [
         Some(named),

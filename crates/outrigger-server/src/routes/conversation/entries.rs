@@ -44,8 +44,10 @@ pub(super) async fn list(
         children: listed.children,
     };
     let allowed = |folder: &std::path::Path| scope.as_ref().is_none_or(|it| it.holds(folder));
-    let page = source.reader()?.list(&query, &allowed)?;
-    let page = page.ok_or_else(|| ApiError::bad_request(NO_CURSOR))?;
+    let page = source
+        .reader()?
+        .list(&query, &allowed)?
+        .ok_or_else(|| ApiError::bad_request(NO_CURSOR))?;
     Ok(Json(page))
 }
 
@@ -93,8 +95,10 @@ pub(super) async fn content(
     scope: Option<Extension<Scope>>,
 ) -> Result<Response, ApiError> {
     source.find(&id, scope.as_ref())?;
-    let text = source.reader()?.content(&id, &reference)?;
-    let text = text.ok_or_else(|| ApiError::missing("that text is not there any more"))?;
+    let text = source
+        .reader()?
+        .content(&id, &reference)?
+        .ok_or_else(|| ApiError::missing("that text is not there any more"))?;
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -116,8 +120,11 @@ pub(super) async fn search(
     scope: Option<Extension<Scope>>,
     Query(looked): Query<Looked>,
 ) -> JsonResult<SearchPage> {
-    let cursor = looked.cursor.filter(|text| !text.is_empty());
-    let cursor = cursor.map(|text| text.parse()).transpose();
+    let cursor = looked
+        .cursor
+        .filter(|text| !text.is_empty())
+        .map(|text| text.parse())
+        .transpose();
     let query = SearchQuery {
         words: looked.q,
         limit: looked.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE),

@@ -42,10 +42,10 @@ impl Source {
             Self::Hub(hub) => hub.running_now(),
             Self::Agent(agent, _) => return vec![agent.clone()],
         };
-        let asked = all
-            .into_iter()
-            .filter(|(folder, _)| own.is_none_or(|own| own == folder));
-        asked.map(|(_, instance)| instance.agent).collect()
+        all.into_iter()
+            .filter(|(folder, _)| own.is_none_or(|own| own == folder))
+            .map(|(_, instance)| instance.agent)
+            .collect()
     }
 
     /// Finds a session that the caller may see.
@@ -54,8 +54,10 @@ impl Source {
         id: &SessionId,
         scope: Option<&Extension<Scope>>,
     ) -> Result<(Session, Conversation), ApiError> {
-        let found = self.reader()?.find(id)?;
-        let found = found.ok_or_else(|| AgentError::NoSession(id.to_string()))?;
+        let found = self
+            .reader()?
+            .find(id)?
+            .ok_or_else(|| AgentError::NoSession(id.to_string()))?;
         if in_scope(scope, &found.0) {
             return Ok(found);
         }
@@ -101,10 +103,11 @@ impl Live for OfAgent {
 
 /// Returns the open questions of an agent.
 pub(crate) fn waiting_of(agent: &Agent) -> Vec<Waiting> {
-    let permissions = agent.questions().into_iter();
-    let permissions = permissions.map(Waiting::permission);
-    let questions = agent.user_questions().into_iter();
-    let questions = questions.map(|request| Waiting::Question { request });
+    let permissions = agent.questions().into_iter().map(Waiting::permission);
+    let questions = agent
+        .user_questions()
+        .into_iter()
+        .map(|request| Waiting::Question { request });
     permissions.chain(questions).collect()
 }
 

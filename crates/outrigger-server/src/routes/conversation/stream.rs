@@ -57,8 +57,9 @@ async fn follow(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     // A reconnecting browser keeps the URL and sends its last event.
-    let last = headers.get("last-event-id");
-    let last = last.and_then(|text| text.to_str().ok()?.parse().ok());
+    let last = headers
+        .get("last-event-id")
+        .and_then(|text| text.to_str().ok()?.parse().ok());
     let allowed = scope.map(|Extension(scope)| {
         let holds = move |folder: &Path| scope.holds(folder);
         Arc::new(holds) as Arc<dyn Fn(&Path) -> bool + Send + Sync>

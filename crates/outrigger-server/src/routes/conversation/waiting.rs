@@ -59,8 +59,8 @@ pub(super) async fn reply(
     By(by): By,
     Json(body): Json<ReplyBody>,
 ) -> Result<Json<bool>, ApiError> {
-    let agent = asks(&source, own.as_ref(), is_permission(&id));
-    let agent = agent.ok_or_else(|| permission::gone(&id))?;
+    let agent =
+        asks(&source, own.as_ref(), is_permission(&id)).ok_or_else(|| permission::gone(&id))?;
     permission::answer(&agent, &id, by, body)
 }
 
@@ -71,8 +71,7 @@ pub(super) async fn answer(
     By(by): By,
     Json(body): Json<Answers>,
 ) -> Result<Json<bool>, ApiError> {
-    let agent = asks(&source, own.as_ref(), is_question(&id));
-    let agent = agent.ok_or_else(|| question::gone(&id))?;
+    let agent = asks(&source, own.as_ref(), is_question(&id)).ok_or_else(|| question::gone(&id))?;
     question::reply_by(&agent, &id, &by, body)
 }
 
@@ -81,7 +80,6 @@ pub(super) async fn reject(
     Path(id): Path<QuestionId>,
     own: Option<Extension<Within>>,
 ) -> Result<Json<bool>, ApiError> {
-    let agent = asks(&source, own.as_ref(), is_question(&id));
-    let agent = agent.ok_or_else(|| question::gone(&id))?;
+    let agent = asks(&source, own.as_ref(), is_question(&id)).ok_or_else(|| question::gone(&id))?;
     question::answer(&agent, &id, None)
 }

@@ -70,8 +70,9 @@ impl Searched {
 
     /// Returns the opened folder, regardless of what has replaced it since.
     fn root(&self) -> PathBuf {
-        let held = self.held.as_ref();
-        held.map_or_else(|| self.directory.clone(), |it| it.root())
+        self.held
+            .as_ref()
+            .map_or_else(|| self.directory.clone(), |it| it.root())
     }
 
     fn may_read(&self, root: &Path, path: &Path) -> bool {
@@ -86,8 +87,7 @@ async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Jso
         let root = searched.root();
         let (named, rules) = (searched.directory, searched.view.into_search_rules());
         let hits = search::lines(&root, &named, &query.pattern, MAX_LINES, &*rules)
-        .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?;
-        let hits = hits.into_iter().map(|hit| {
+        .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?.into_iter().map(|hit| {
             let spans = hit.spans.iter().map(|(start, end)| {
                 let text = hit.line.get(*start..*end).unwrap_or_default();
                 json!({ "match": { "text": text }, "start": start, "end": end })
@@ -197,8 +197,9 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult<Ve
         let (shown, real) = locate(&agent, &at.path)?;
         let location = agent.location();
         let ignored = Ignored::of(&location.worktree);
-        let entries = Anchor::hold(&real).and_then(|it| it.entries());
-        let entries = entries.map_err(|e| unreadable(&shown, &e))?;
+        let entries = Anchor::hold(&real)
+            .and_then(|it| it.entries())
+            .map_err(|e| unreadable(&shown, &e))?;
         let view = agent.view();
         let mut nodes: Vec<(bool, String)> = entries
             .filter_map(Result::ok)

@@ -136,8 +136,8 @@ async fn create(
     });
     let plugin_rules = plugin
         .iter()
-        .flat_map(|plugin| PluginRule::each(plugin, given));
-    let plugin_rules = plugin_rules.collect();
+        .flat_map(|plugin| PluginRule::each(plugin, given))
+        .collect();
     let session = agent
         .create_session(NewSession {
             parent: parent_id,

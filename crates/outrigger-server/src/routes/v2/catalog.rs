@@ -55,8 +55,7 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
 }
 
 fn agent_form(info: &AgentInfo) -> Value {
-    let rules = info.permission.iter();
-    let rules = rules.map(|rule| {
+    let rules = info.permission.iter().map(|rule| {
         json!({ "action": rule.permission, "resource": rule.pattern, "effect": rule.action })
     });
     present([
@@ -73,8 +72,10 @@ fn agent_form(info: &AgentInfo) -> Value {
 async fn models(State(agent): State<Agent>) -> Json<Value> {
     let providers = agent.models().providers();
     let all = providers.iter().flat_map(|provider| {
-        let infos = provider.models.values();
-        infos.filter_map(|info| Some(model_form(provider, &as_model(info)?)))
+        provider
+            .models
+            .values()
+            .filter_map(|info| Some(model_form(provider, &as_model(info)?)))
     });
     listed(&agent, all.collect())
 }
@@ -87,15 +88,17 @@ fn model_form(provider: &ProviderInfo, info: &ModelInfo) -> Value {
     let mut api = reached(provider, Some(&info.api.npm), Some(&info.api.url));
     api.insert("id".into(), json!(info.api.id));
     let kinds = |of: Modalities| -> Value {
-        let kinds = [
+        [
             ("text", of.text),
             ("audio", of.audio),
             ("image", of.image),
             ("video", of.video),
             ("pdf", of.pdf),
-        ];
-        let kinds = kinds.into_iter().filter(|(_, on)| *on);
-        kinds.map(|(kind, _)| json!(kind)).collect()
+        ]
+        .into_iter()
+        .filter(|(_, on)| *on)
+        .map(|(kind, _)| json!(kind))
+        .collect()
     };
     let capabilities = json!({
         "tools": info.capabilities.toolcall,

@@ -95,8 +95,12 @@ async fn sessions(
     scope: Option<Extension<Scope>>,
     Query(wanted): Query<ListQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let cursor = wanted.cursor.as_deref().filter(|text| !text.is_empty());
-    let cursor = cursor.map(Cursor::decode).transpose()?;
+    let cursor = wanted
+        .cursor
+        .as_deref()
+        .filter(|text| !text.is_empty())
+        .map(Cursor::decode)
+        .transpose()?;
     let order = match &cursor {
         Some(cursor) => cursor.order,
         None => wanted.order.unwrap_or_default(),

@@ -200,8 +200,11 @@ fn table() -> impl Iterator<Item = &'static str> {
 }
 
 fn without_files() -> BTreeSet<&'static str> {
-    let routes = NO_FILE.iter().flat_map(|(_, routes)| routes.iter());
-    routes.copied().collect()
+    NO_FILE
+        .iter()
+        .flat_map(|(_, routes)| routes.iter())
+        .copied()
+        .collect()
 }
 
 #[test]
@@ -276,8 +279,11 @@ async fn parameters(matrix: &Matrix, session: &str) -> BTreeMap<&'static str, St
     let entries = harness
         .ok("GET", &format!("{base}/message"), Value::Null)
         .await;
-    let cut = entries["entries"].as_array().unwrap().iter();
-    let mut cut = cut.filter_map(|it| it["shortened"][0]["ref"].as_str());
+    let mut cut = entries["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["shortened"][0]["ref"].as_str());
     let project = harness.ok("GET", "/project/current", Value::Null).await;
     let message = &harness.messages(session).await[0];
     let text = |value: &Value| value.as_str().unwrap().to_owned();

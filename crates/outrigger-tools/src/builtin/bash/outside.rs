@@ -34,8 +34,11 @@ pub(super) fn reason(
 ) -> Option<&'static str> {
     let failed = exit.is_some_and(|exit| exit.code.is_some_and(|code| code != 0));
     let is_sandboxed = policy.is_some_and(|policy| !policy.is_open());
-    let sign = SIGNS.iter().find(|(sign, _)| printed.contains(sign));
-    sign.filter(|_| failed && is_sandboxed).map(|(_, why)| *why)
+    SIGNS
+        .iter()
+        .find(|(sign, _)| printed.contains(sign))
+        .filter(|_| failed && is_sandboxed)
+        .map(|(_, why)| *why)
 }
 
 #[cfg(test)]

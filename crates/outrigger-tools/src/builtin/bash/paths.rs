@@ -42,8 +42,11 @@ impl<'a> Paths<'a> {
             return vec![path];
         }
         let texts = possible(word, &|name| self.values(name, &[]));
-        let paths = texts.iter().map(|text| without_wildcard(&expanded(text)));
-        paths.filter(|path| self.may_be_meant(path)).collect()
+        texts
+            .iter()
+            .map(|text| without_wildcard(&expanded(text)))
+            .filter(|path| self.may_be_meant(path))
+            .collect()
     }
 
     /// Makes a path absolute relative to the folder in which the line starts.
@@ -102,10 +105,11 @@ impl<'a> Paths<'a> {
                         self.values(other, &within)
                     }
                 });
-                let joined = values.iter().filter(|_| adds);
-                let joined =
-                    joined.flat_map(|it| more.iter().map(move |more| format!("{it}{more}")));
-                let joined: Vec<String> = joined.collect();
+                let joined: Vec<String> = values
+                    .iter()
+                    .filter(|_| adds)
+                    .flat_map(|it| more.iter().map(move |more| format!("{it}{more}")))
+                    .collect();
                 values.extend(joined.into_iter().chain(more));
                 values.sort();
                 values.dedup();

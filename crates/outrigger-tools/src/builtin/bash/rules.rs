@@ -110,8 +110,9 @@ fn programs(commands: &[Command], cwd: &Path, ctx: &ToolContext) -> Vec<String> 
 }
 
 fn is_of_project(real: &Path, ctx: &ToolContext) -> bool {
-    let roots = [&ctx.worktree, &ctx.directory].into_iter();
-    let mut roots = roots.filter(|root| root.parent().is_some());
+    let mut roots = [&ctx.worktree, &ctx.directory]
+        .into_iter()
+        .filter(|root| root.parent().is_some());
     roots.any(|root| {
         let root = root.canonicalize();
         root.is_ok_and(|root| real.starts_with(root))

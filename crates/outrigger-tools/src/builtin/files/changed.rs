@@ -131,8 +131,8 @@ fn reported(
     }
     let elsewhere = all
         .iter()
-        .filter(|(path, _)| others && path.as_path() != real);
-    let elsewhere = elsewhere.filter_map(|(path, list)| report(path, list));
+        .filter(|(path, _)| others && path.as_path() != real)
+        .filter_map(|(path, list)| report(path, list));
     for errors in elsewhere.take(MAX_OTHERS) {
         text.push_str("\n\nLSP errors detected in other files:\n");
         text.push_str(&errors);

@@ -39,6 +39,8 @@ pub(in crate::builtin) fn ask_edit_elsewhere(
     at: &Located,
     ctx: &ToolContext,
 ) -> Vec<PermissionAsk> {
-    let outside = at.ask_outside(Kind::File).into_iter();
-    outside.chain([ask_edit(at, None, ctx)]).collect()
+    at.ask_outside(Kind::File)
+        .into_iter()
+        .chain([ask_edit(at, None, ctx)])
+        .collect()
 }

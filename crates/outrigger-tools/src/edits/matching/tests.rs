@@ -188,8 +188,10 @@ fn everywhere() {
 #[test]
 fn the_work_of_looking_for_a_text_is_bounded() {
     let lines = |count: usize, last: &str| {
-        let lines = (0..count).map(|it| format!("line {}\n", it % 7));
-        lines.chain([last.to_owned()]).collect::<String>()
+        (0..count)
+            .map(|it| format!("line {}\n", it % 7))
+            .chain([last.to_owned()])
+            .collect::<String>()
     };
     let begun = std::time::Instant::now();
     for (content, old) in [

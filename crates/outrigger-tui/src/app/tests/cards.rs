@@ -21,9 +21,12 @@ fn card(columns: u16, name: &str, state: Value) -> App {
 /// Returns the rows of the card without those around it.
 fn rows(app: &mut App) -> String {
     let shown = screen(app);
-    let rows = shown.lines().skip_while(|it| !it.contains('✓'));
-    let rows = rows.take_while(|it| !it.starts_with('─'));
-    rows.map(|it| format!("{it}\n")).collect()
+    shown
+        .lines()
+        .skip_while(|it| !it.contains('✓'))
+        .take_while(|it| !it.starts_with('─'))
+        .map(|it| format!("{it}\n"))
+        .collect()
 }
 
 #[test]

@@ -158,9 +158,13 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Runs the command with only these plugins.
     async fn run(&self, number: usize, set: &[usize]) -> Result<Verdict, Failure> {
-        let left_out = self.candidates.iter().enumerate();
-        let left_out = left_out.filter(|(index, _)| !set.contains(index));
-        let left_out: Vec<&str> = left_out.map(|(_, plugin)| plugin.key.as_str()).collect();
+        let left_out: Vec<&str> = self
+            .candidates
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !set.contains(index))
+            .map(|(_, plugin)| plugin.key.as_str())
+            .collect();
         let (program, args) = self.args.command.split_first().ok_or_else(|| {
             Failure::usage(
                 "which command?",
@@ -212,8 +216,10 @@ fn last_lines(output: &Output) -> String {
     let text = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     let lines: Vec<&str> = text.iter().flat_map(|text| text.lines()).collect();
     let skipped = lines.len().saturating_sub(SHOWN);
-    let shown = lines.into_iter().skip(skipped);
-    shown.fold(String::new(), |text, line| text + "      | " + line + "\n")
+    lines
+        .into_iter()
+        .skip(skipped)
+        .fold(String::new(), |text, line| text + "      | " + line + "\n")
 }
 
 fn names(candidates: &[Candidate], set: &[usize]) -> String {

@@ -97,8 +97,10 @@ impl Trials {
 
 /// Returns `set` without `piece`.
 pub(super) fn without(set: &[usize], piece: &[usize]) -> Vec<usize> {
-    let kept = set.iter().filter(|one| !piece.contains(one));
-    kept.copied().collect()
+    set.iter()
+        .filter(|one| !piece.contains(one))
+        .copied()
+        .collect()
 }
 
 #[cfg(test)]

@@ -15,8 +15,9 @@ pub(super) fn lines(values: &ChangedValues) -> String {
     let mut text = String::new();
     for place in &values.places {
         let (before, after) = (shown(place.before.as_ref()), shown(place.after.as_ref()));
-        let begin = std::iter::zip(before.bytes(), after.bytes());
-        let begin = begin.take_while(|(a, b)| a == b).count();
+        let begin = std::iter::zip(before.bytes(), after.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
         let _ = writeln!(
             text,
             "       {}: {} -> {}",

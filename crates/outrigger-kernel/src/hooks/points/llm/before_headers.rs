@@ -41,9 +41,11 @@ pub struct Output {
 /// Returns the headers that handlers left; values that are not text are dropped.
 #[must_use]
 pub fn read(output: &Value) -> Vec<(String, String)> {
-    let headers = output.get("headers").and_then(Value::as_object);
-    let pairs = headers.into_iter().flatten();
-    pairs
+    output
+        .get("headers")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
         .collect()
 }

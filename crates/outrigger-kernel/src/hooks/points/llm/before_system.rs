@@ -47,9 +47,12 @@ pub struct Output<'a> {
 /// Returns the texts that handlers left, without empty ones.
 #[must_use]
 pub fn read(output: &Value) -> Vec<String> {
-    let texts = output.get("system").and_then(Value::as_array);
-    let texts = texts.into_iter().flatten().filter_map(Value::as_str);
-    texts
+    output
+        .get("system")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
         .filter(|text| !text.is_empty())
         .map(str::to_owned)
         .collect()

@@ -33,30 +33,40 @@ pub(super) struct Plan {
 
 /// Returns every path that a patch names, in order, with a move's target after its source.
 pub(super) fn named(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
-    let paths = sections.iter().flat_map(|section| match section {
-        Section::Add { path, .. } | Section::Delete { path } => [Some(path), None],
-        Section::Update { path, to, .. } => [Some(path), to.as_ref()],
-    });
-    paths.flatten().map(|path| locate(ctx, path)).collect()
+    sections
+        .iter()
+        .flat_map(|section| match section {
+            Section::Add { path, .. } | Section::Delete { path } => [Some(path), None],
+            Section::Update { path, to, .. } => [Some(path), to.as_ref()],
+        })
+        .flatten()
+        .map(|path| locate(ctx, path))
+        .collect()
 }
 
 /// Returns the files that a patch renames.
 pub(super) fn moved(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
-    let paths = sections.iter().filter_map(|section| match section {
-        Section::Update {
-            path, to: Some(_), ..
-        } => Some(path),
-        _ => None,
-    });
-    paths.map(|path| locate(ctx, path)).collect()
+    sections
+        .iter()
+        .filter_map(|section| match section {
+            Section::Update {
+                path, to: Some(_), ..
+            } => Some(path),
+            _ => None,
+        })
+        .map(|path| locate(ctx, path))
+        .collect()
 }
 
 /// Returns the links among them that a patch removes. They may lie elsewhere than their targets.
 pub(super) fn links(named: &[Located], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
     // All of them: the resolved folder is recorded before the question, so that it cannot change when a file in it is removed.
-    let entries = named.iter().map(|at| (at, entry(at, ctx)));
-    let links = entries.filter(|(at, _)| at.is_link());
-    links.map(|(_, entry)| entry).collect()
+    named
+        .iter()
+        .map(|at| (at, entry(at, ctx)))
+        .filter(|(at, _)| at.is_link())
+        .map(|(_, entry)| entry)
+        .collect()
 }
 
 /// Plans a patch. Sections see the results of those before them, so a file that appears twice keeps its first change.
@@ -188,8 +198,10 @@ impl Files {
 impl Plan {
     /// Returns the diffs of all files.
     pub(super) fn diff(&self) -> String {
-        let patches = self.changes.iter().map(|change| change.diff.patch.as_str());
-        patches.fold(String::new(), |all, patch| all + patch + "\n")
+        self.changes
+            .iter()
+            .map(|change| change.diff.patch.as_str())
+            .fold(String::new(), |all, patch| all + patch + "\n")
     }
 
     /// Returns `files` of the metadata and of the question.
@@ -201,12 +213,12 @@ impl Plan {
     pub(super) fn carry_out(&self, ctx: &ToolContext) -> Result<(), ToolError> {
         for (index, change) in self.changes.iter().enumerate() {
             if let Err(error) = change.carry_out(ctx) {
-                let done = self
+                let done: Vec<String> = self
                     .changes
                     .iter()
                     .take(index)
-                    .map(|change| change.line(ctx));
-                let done: Vec<String> = done.collect();
+                    .map(|change| change.line(ctx))
+                    .collect();
                 return Err(if done.is_empty() {
                     error
                 } else {
