@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::sh::{cargo, check, command};
@@ -290,31 +290,6 @@ fn crates_with_examples() -> Result<BTreeSet<String>> {
     Ok(sources.lines().filter_map(name).collect())
 }
 
-/// Returns the command with its `TMPDIR` in memory, if this is root and may mount: the tests create and delete so many small files
-/// that a disk's file system was half of their system time (ext4 searches for an inode that was not deleted just now).
-fn temporary_files_in_memory(inner: Command) -> Command {
-    let may_mount = sh::output(command("unshare").args(["--mount", "true"])).is_ok();
-    let folder = std::env::temp_dir().join("outrigger-tests");
-    if !may_mount || fs::create_dir_all(&folder).is_err() {
-        return inner;
-    }
-    // The mount is in a namespace of its own, which ends with the command.
-    let mount = "mount -t tmpfs -o size=50%,mode=1777 tmpfs \"$TMPDIR\" && exec \"$@\"";
-    let mut outer = command("unshare");
-    outer
-        .args(["--mount", "sh", "-c", mount, "sh"])
-        .arg(inner.get_program())
-        .args(inner.get_args())
-        .env("TMPDIR", folder);
-    for (name, value) in inner.get_envs() {
-        match value {
-            Some(value) => outer.env(name, value),
-            None => outer.env_remove(name),
-        };
-    }
-    outer
-}
-
 /// Runs the workspace's tests; nextest does not run the examples in doc comments, so those come first. Those of the command run
 /// its release build, which the later stages need anyway: most of the tests' time is the program's own, and it is faster.
 fn tests() -> Result {
@@ -351,7 +326,7 @@ fn tests() -> Result {
         );
     }
     for arguments in commands {
-        let mut cargo = temporary_files_in_memory(cargo(arguments));
+        let mut cargo = cargo(arguments);
         cargo
             .env("OUTRIGGER_BUN", &bun)
             .env("OUTRIGGER_TEST_BIN", &program)

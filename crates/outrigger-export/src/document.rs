@@ -53,7 +53,9 @@ impl Document {
         let converter = Converter::default();
         let mut conversations = Vec::new();
         for stored in sessions {
-            let conversation = reader.conversation(&stored.session, &BTreeMap::new(), &[])?;
+            let mut conversation = reader.conversation(&stored.session, &BTreeMap::new(), &[])?;
+            // The messages are here as they are exported; this would be as it is stored.
+            conversation.opening = None;
             let messages = stored.messages.iter();
             let entries = messages.flat_map(|message| {
                 entries(&converter, &conversation.id, &conversation.task, message)

@@ -93,7 +93,8 @@ impl JsProcess {
         let ms = millis(options.deadline);
         let (runtime, spawner) = (options.runtime.clone(), options.spawner.clone());
         let lines = Lines::new(options.name.clone(), options.output);
-        let started = timeout(options.deadline, Self::open(&options, &lines)).await;
+        let opened = Self::open(&options, &lines);
+        let started = spawner.stillness().timeout(options.deadline, opened).await;
         match started {
             Ok(Ok(process)) => Ok(process),
             // An old Node does not understand the script; its version is a better explanation than its syntax error.
@@ -359,9 +360,8 @@ impl JsProcess {
         let Ok(mut call) = self.peer.call(host::PING, &json!({})) else {
             return false;
         };
-        timeout(within, call.answer())
-            .await
-            .is_ok_and(|answer| answer.is_ok())
+        let answer = self.stillness.timeout(within, call.answer()).await;
+        answer.is_ok_and(|answer| answer.is_ok())
     }
 
     /// Hands events over. Nothing answers; they are seen before any later request.
@@ -370,6 +370,12 @@ impl JsProcess {
     /// [`JsError::Closed`]; [`JsError::Backlog`] when the process does not read, and the events are lost.
     pub fn event_batch(&self, batch: &EventBatch) -> Result<(), JsError> {
         self.peer.events(batch)
+    }
+
+    /// Returns whether it is stopped with all others, for a command that the user lets run alone.
+    #[must_use]
+    pub fn stands_still(&self) -> bool {
+        self.stillness.stands()
     }
 
     /// Returns for how long it has had unprocessed events.

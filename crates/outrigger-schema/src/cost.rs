@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 const MAX_LEVELS: usize = 4000;
 /// Maximum nesting of one schema, which `serde_json` also has.
 const MAX_DEPTH: usize = 130;
-/// Maximum number of steps of a check.
-const MAX_STEPS: u64 = 100_000;
+/// Maximum number of steps of a check: that of a table of 1,000 rows and 40 optional columns takes 120,000.
+const MAX_STEPS: u64 = 2_000_000;
 /// Maximum nesting of the steps of a check.
 const MAX_NESTED: usize = 300;
 /// Steps for a pattern, and bytes of a text that are one step of it.

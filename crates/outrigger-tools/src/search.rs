@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::gitignore::Gitignore;
 use outrigger_protocol::permission::Action;
@@ -57,10 +57,7 @@ pub fn lines(
     most: usize,
     rules: &dyn DecideRead,
 ) -> Result<Vec<Hit>, String> {
-    let matcher = RegexMatcherBuilder::new()
-        .line_terminator(Some(b'\n'))
-        .build(pattern)
-        .map_err(|e| e.to_string())?;
+    let matcher = crate::expression::expression(pattern)?;
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .line_number(true)

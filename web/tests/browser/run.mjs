@@ -414,10 +414,11 @@ try {
   await test('one title', async () => {
     const page = await visit()
     for (const text of ['look at the first half', 'look at the second half']) await world.prompt(await world.session('Two halves'), text)
+    await world.prompt(await world.session('One of a kind'), 'look at the whole')
     const both = page.getByRole('navigation', { name: 'Conversations' }).getByRole('link', { name: /Two halves/ })
     await both.filter({ hasText: 'look at the first half' }).waitFor()
     await both.filter({ hasText: 'look at the second half' }).waitFor()
-    assert.equal(await page.locator('.item-opening').filter({ hasText: 'ask me' }).count(), 0)
+    assert.equal(await page.locator('.item-opening').filter({ hasText: 'look at the whole' }).count(), 0)
     await accessible(page, 'one title')
     await picture(page, 'one-title')
     await leave(page)

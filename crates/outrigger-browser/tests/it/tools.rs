@@ -534,8 +534,16 @@ async fn a_field_with_a_secret_is_kept_from_then_on() {
     };
     let mut seen = vec![it.call("open", json!({ "url": at })).await];
     let of = |name: &str| reference(&seen[0], name);
-    let (plain, word, note) = (of("\"Search\""), of("\"Word\""), of("\"Note\""));
-    let (show, here, go) = (of("\"Show\""), of("\"here\""), of("\"Go\""));
+    let (plain, word, note) = (
+        of("textbox \"Search\""),
+        of("textbox \"Word\""),
+        of("textbox \"Note\""),
+    );
+    let (show, here, go) = (
+        of("button \"Show\""),
+        of("button \"here\""),
+        of("button \"Go\""),
+    );
     let (_, said) = it
         .refused(
             "action",

@@ -321,6 +321,8 @@ fn servers_of_a_plugins_skill_need_leave_and_start_in_its_sandbox() {
         std::fs::create_dir_all(&package).unwrap();
         std::fs::write(&secret, "of the user").unwrap();
         std::fs::write(package.join("index.js"), plugin).unwrap();
+        // Its folder is its own: of a single file it would be anybody's.
+        std::fs::write(package.join("package.json"), "{}").unwrap();
         let looks = format!(
             "import {{ readFileSync, writeFileSync }} from 'node:fs'
             let seen; try {{ seen = readFileSync({secret:?}, 'utf8') }} catch (error) {{ seen = error.code }}
@@ -366,6 +368,7 @@ fn a_remote_server_of_a_plugins_skill_needs_leave_and_is_asked_as_its_plugin_wou
         let server = json!({ "type": "http", "url": format!("http://127.0.0.1:{port}/mcp") });
         skill(&package, "count", Some(&json!({ "far": server })));
         std::fs::write(package.join("index.js"), NAMES_ITS_SKILLS).unwrap();
+        std::fs::write(package.join("package.json"), "{}").unwrap();
         world.config(json!({ "plugin": [package.join("index.js")] }));
         let tried = || {
             let run = world.run_with(&[("OUTRIGGER_NETWORK_ALLOW", allowed)], &["go"]);

@@ -80,6 +80,9 @@ fn look(
         tokio::spawn(async move { group.live().await });
         return;
     }
+    if live.process.stands_still() {
+        return;
+    }
     let pid = live.process.pid();
     let Some(usage) = usage::usage(pid) else {
         return;

@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use rustix::process::Signal;
+
 /// Maximum number of processes in a scan, so that it ends.
 const MAX_SCAN: usize = 65_536;
 
@@ -33,8 +35,9 @@ pub fn start_time(pid: u32) -> Option<u64> {
     stat(pid).map(|stat| stat.start)
 }
 
-/// Returns whether any thread of a process is neither stopped nor ended: the first one may have ended before the others.
-pub(crate) fn goes_on(pid: u32) -> bool {
+/// Returns whether any thread of a process is neither stopped nor ended: the first one may have ended before the others. With
+/// `in_kernel` one that waits in the kernel (`D`) counts as stopped: it runs no code of its own before the signal reaches it.
+pub(crate) fn goes_on(pid: u32, in_kernel: bool) -> bool {
     fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten()
@@ -42,8 +45,18 @@ pub(crate) fn goes_on(pid: u32) -> bool {
         .any(|task| {
             let text = fs::read(task.path().join("stat")).unwrap_or_default();
             let stat = parse(pid, &String::from_utf8_lossy(&text));
-            stat.is_some_and(|it| !matches!(it.state, b'T' | b't' | b'Z' | b'X' | b'x'))
+            stat.is_some_and(|it| {
+                !matches!(it.state, b'T' | b't' | b'Z' | b'X' | b'x')
+                    && !(in_kernel && it.state == b'D')
+            })
         })
+}
+
+/// Returns whether a process has a timer that sends this signal.
+pub(crate) fn has_timer(pid: u32, signal: Signal) -> bool {
+    let wanted = format!("signal: {}/", signal.as_raw());
+    fs::read_to_string(format!("/proc/{pid}/timers"))
+        .is_ok_and(|text| text.lines().any(|line| line.starts_with(&wanted)))
 }
 
 pub(crate) fn stat(pid: u32) -> Option<Stat> {

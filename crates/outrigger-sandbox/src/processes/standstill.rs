@@ -2,7 +2,8 @@
 //! command between the user's look at them and its end.
 //!
 //! Every running process is stopped (`SIGSTOP`) and what is to be started waits. A stopped process cannot wake itself: the system calls by
-//! which the kernel would send it `SIGCONT` are refused in every sandbox (`seccomp/calls`), and those that could send it are stopped too.
+//! which the kernel would send it `SIGCONT` are refused in every sandbox (`seccomp/calls`), one that has a timer of that signal is not
+//! taken for stopped, and those that could send it are stopped too.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,6 +24,9 @@ use crate::spawn::process::Process;
 
 /// How often processes are looked for that still go on, and the pause between two looks: one may be in the kernel for a moment.
 const ROUNDS: usize = 200;
+/// From this round on a process that waits in the kernel counts as stopped: one that has started another waits there until that one runs its
+/// program, which is stopped as well.
+const SETTLED: usize = 50;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The processes of a [`crate::Spawner`] and its clones, and whether they are stopped.
@@ -78,6 +82,18 @@ impl Stillness {
         running.push(Arc::downgrade(child.process()));
     }
 
+    /// Returns whether they are stopped now.
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        self.0.gate.try_read().is_err()
+    }
+
+    /// Returns how often they have been stopped.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.begun.load(Ordering::SeqCst)
+    }
+
     /// Waits until they go on.
     pub async fn over(&self) {
         drop(self.0.gate.read().await);
@@ -131,14 +147,21 @@ impl Standstill {
     /// Stops all processes of these trees, and returns whether none goes on.
     fn stop(&mut self, trees: &[Arc<Process>]) -> bool {
         let mut known: HashMap<(u32, u64), Stat> = HashMap::new();
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let all = procfs::all();
-            let members = trees
+            let members: Vec<Stat> = trees
                 .iter()
-                .flat_map(|it| tree::members(it.root(), &all, tag::of));
-            let moving: Vec<Stat> = members.filter(|it| procfs::goes_on(it.pid)).collect();
+                .flat_map(|it| tree::members(it.root(), &all, tag::of))
+                .collect();
+            let moving: Vec<Stat> = members
+                .iter()
+                .filter(|it| procfs::goes_on(it.pid, round >= SETTLED))
+                .copied()
+                .collect();
             if moving.is_empty() {
-                return true;
+                return !members
+                    .iter()
+                    .any(|it| procfs::has_timer(it.pid, Signal::CONT));
             }
             for member in moving {
                 tree::signal(&member, Signal::STOP);

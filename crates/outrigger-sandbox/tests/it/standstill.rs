@@ -59,8 +59,6 @@ async fn no_process_in_a_sandbox_can_have_the_kernel_wake_it() {
 import ctypes, errno, fcntl, os, signal
 libc = ctypes.CDLL(None, use_errno=True)
 name = lambda failed: errno.errorcode[ctypes.get_errno()] if failed else "done"
-event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
-print("timer", name(libc.timer_create(1, event, ctypes.byref(ctypes.c_void_p())) != 0))
 print("death", name(libc.prctl(1, signal.SIGCONT) != 0), name(libc.prctl(1, signal.SIGTERM) != 0))
 try: print("file", fcntl.fcntl(0, 10, signal.SIGCONT))
 except OSError as error: print("file", errno.errorcode[error.errno])
@@ -70,5 +68,30 @@ except OSError as error: print("file", errno.errorcode[error.errno])
         .var("PATH", "/usr/local/bin:/usr/bin:/bin");
     spec.policy = Some(Policy::open());
     let printed = tokio::time::timeout(PLENTY, text(spec)).await.unwrap();
-    assert_eq!(printed, "timer ENOSYS\ndeath EPERM done\nfile EPERM\n");
+    assert_eq!(printed, "death EPERM done\nfile EPERM\n");
+}
+
+/// Others may have timers; one that would wake its process does not let it be taken for stopped.
+#[tokio::test]
+async fn a_process_with_a_timer_that_wakes_it_does_not_stand_still() {
+    for (signal, stands) in [("SIGVTALRM", true), ("SIGCONT", false)] {
+        let script = format!(
+            "import ctypes, signal, time
+libc = ctypes.CDLL(None)
+event = (ctypes.c_int * 16)(0, 0, signal.{signal}, 0)
+assert libc.timer_create(1, event, ctypes.byref(ctypes.c_void_p())) == 0
+open('ready', 'w')
+time.sleep(60)"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let spawner = spawner();
+        let mut spec = outrigger_sandbox::Spec::new("python3")
+            .args(["-c", &script])
+            .cwd(dir.path())
+            .var("PATH", "/usr/local/bin:/usr/bin:/bin");
+        spec.policy = Some(Policy::open());
+        let _running = spawner.spawn(spec).await.unwrap();
+        eventually("it has its timer", || dir.path().join("ready").exists()).await;
+        assert_eq!(spawner.stand_still().await.is_some(), stands, "{signal}");
+    }
 }

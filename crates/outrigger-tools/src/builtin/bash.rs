@@ -273,6 +273,8 @@ impl Tool for Bash {
             let (mut running, exit) = run(start.clone(), timeout, ctx).await?;
             let printed = running.printed();
             if let Some(why) = outside::reason(start.policy.as_ref(), exit, &printed) {
+                // The question takes as long as it takes, and what runs then has the timeout for itself.
+                let _paused = ctx.pause_deadline();
                 let outside = ctx.host.outside(command, why, &printed).await?;
                 let Some(Outside { policy, standstill }) = outside else {
                     running.note(format!(

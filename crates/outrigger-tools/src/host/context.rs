@@ -157,10 +157,7 @@ impl ToolContext {
     /// Like [`Self::ask`], and returns how it was decided.
     pub(crate) async fn decision(&self, ask: PermissionAsk) -> Result<String, ToolError> {
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
-        let begun = Instant::now();
-        self.shared.asking.fetch_add(1, Ordering::SeqCst);
-        // The guard also counts down if the call is cancelled while the question is open.
-        let waiting = WaitTimer(&self.shared, begun);
+        let waiting = self.pause_deadline();
         let answer = self.host.ask(ask).await;
         drop(waiting);
         let (decision, result) = match answer {
@@ -172,6 +169,12 @@ impl ToolContext {
         };
         lock(&self.shared.decisions).push(format!("{what} -> {decision}"));
         result
+    }
+
+    /// Stops the deadline of the call until the guard is dropped, which is also if the call is cancelled.
+    pub(crate) fn pause_deadline(&self) -> WaitTimer<'_> {
+        self.shared.asking.fetch_add(1, Ordering::SeqCst);
+        WaitTimer(&self.shared, Instant::now())
     }
 
     /// Returns whether the user refused one of its questions. That is final: the call is not retried (D7).
@@ -310,7 +313,7 @@ impl ToolContext {
     }
 }
 
-struct WaitTimer<'a>(&'a Shared, Instant);
+pub(crate) struct WaitTimer<'a>(&'a Shared, Instant);
 
 impl Drop for WaitTimer<'_> {
     fn drop(&mut self) {

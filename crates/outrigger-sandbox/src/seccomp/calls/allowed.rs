@@ -2,8 +2,7 @@
 //! others, including those of newer kernels, fail with `ENOSYS`, as on an older kernel. Calls on this list that would bypass the rules are
 //! refused by their own rule with `EPERM`.
 //!
-//! `timer_create` and `mq_notify` are missing: with them a stopped process would have the kernel wake it ([`crate::Standstill`]). Programs
-//! fall back to `alarm` and `setitimer`.
+//! `mq_notify` is missing: with it a stopped process would have the kernel wake it ([`crate::Standstill`]).
 
 use libc::c_long;
 use seccompiler::sock_filter;
@@ -229,6 +228,8 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_gettimeofday,
     libc::SYS_getitimer,
     libc::SYS_setitimer,
+    // Ruby needs it; a timer that would wake a stopped process is found when that is stopped.
+    libc::SYS_timer_create,
     libc::SYS_timer_settime,
     libc::SYS_timer_gettime,
     libc::SYS_timer_getoverrun,
