@@ -89,9 +89,11 @@ impl fmt::Display for HostRule {
             Host::Below(rest) => write!(f, "*.{rest}{port}"),
             Host::Net(net, bits) => {
                 let whole = if net.is_ipv4() { 32 } else { 128 };
-                let bits = (*bits < whole)
-                    .then(|| format!("/{bits}"))
-                    .unwrap_or_default();
+                let bits = if *bits < whole {
+                    format!("/{bits}")
+                } else {
+                    String::new()
+                };
                 match net {
                     IpAddr::V6(net) if !port.is_empty() => write!(f, "[{net}{bits}]{port}"),
                     net => write!(f, "{net}{bits}{port}"),

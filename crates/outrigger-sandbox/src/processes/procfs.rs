@@ -45,9 +45,10 @@ pub(crate) fn goes_on(pid: u32, in_kernel: bool) -> bool {
         .any(|task| {
             let text = fs::read(task.path().join("stat")).unwrap_or_default();
             let stat = parse(pid, &String::from_utf8_lossy(&text));
-            stat.is_some_and(|it| {
-                !matches!(it.state, b'T' | b't' | b'Z' | b'X' | b'x')
-                    && !(in_kernel && it.state == b'D')
+            stat.is_some_and(|it| match it.state {
+                b'T' | b't' | b'Z' | b'X' | b'x' => false,
+                b'D' => !in_kernel,
+                _ => true,
             })
         })
 }

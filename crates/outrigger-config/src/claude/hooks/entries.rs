@@ -229,12 +229,11 @@ impl<'a> Entry<'a> {
 fn arguments(value: &Value) -> Result<Vec<String>, String> {
     value
         .as_array()
-        .map(|list| {
+        .and_then(|list| {
             list.iter()
                 .map(|arg| arg.as_str().map(str::to_owned))
                 .collect::<Option<Vec<_>>>()
         })
-        .flatten()
         .ok_or_else(|| "`args` is not a list of texts".to_owned())
 }
 
