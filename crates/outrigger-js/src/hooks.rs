@@ -235,15 +235,12 @@ impl JsProcess {
                     let begun = self.differences(call, it, whole, sent);
                     (
                         host::HOOK_MIRROR,
-                        self.stillness.timeout(deadline, begun).await,
+                        self.freezer.timeout(deadline, begun).await,
                     )
                 }
                 None => {
                     let begun = self.whole(call, sent);
-                    (
-                        host::HOOK_RUN,
-                        self.stillness.timeout(deadline, begun).await,
-                    )
+                    (host::HOOK_RUN, self.freezer.timeout(deadline, begun).await)
                 }
             };
             let running =
@@ -422,7 +419,7 @@ impl JsProcess {
             };
             let waiting = handlers.get(index..).unwrap_or_default();
             let next = self
-                .stillness
+                .freezer
                 .timeout(left, next)
                 .await
                 .map_err(|_| self.late(host::HOOK_RUN, deadline, waiting))?;

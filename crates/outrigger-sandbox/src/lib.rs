@@ -29,10 +29,10 @@ pub use fs::{absent, folders, host_path, path_masks, paths, private_tmp, stale_m
 pub use namespaces::support::has_views;
 pub use policy::Policy;
 pub use policy::level::Level;
+pub use processes::freezer::{Freezer, ProcessFreeze};
 pub use processes::own::hide_host;
 pub use processes::procfs::start_time;
 pub use processes::socket_owners::{ProcSockets, command_listens};
-pub use processes::standstill::{Standstill, Stillness};
 pub use processes::{cgroup, ledger, memory, open_files, usage};
 pub use seccomp::calls::Calls;
 pub use seccomp::connects::Loopback;

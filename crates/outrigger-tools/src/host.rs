@@ -19,7 +19,7 @@ use outrigger_protocol::permission::Action;
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::{Policy, Standstill};
+use outrigger_sandbox::{Policy, ProcessFreeze};
 use serde_json::Value;
 
 pub use self::cancel::CancelFlag;
@@ -56,8 +56,8 @@ pub struct PermissionAsk {
 pub struct Outside {
     /// Its sandbox; `None` allows everything.
     pub policy: Option<Policy>,
-    /// Every other process is stopped until the command has ended and this is dropped: none of them can change what it runs.
-    pub standstill: Standstill,
+    /// Every other process is frozen until the command has ended and this is dropped: none of them can change what it runs.
+    pub freeze: ProcessFreeze,
 }
 
 /// The rules about reading files: allow, ask, or deny.

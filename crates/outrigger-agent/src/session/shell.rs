@@ -242,7 +242,7 @@ impl Agent {
             .stdout(Stdio::Pipe)
             .stderr(Stdio::Pipe)
             .allow_new_privs()
-            .goes_on()
+            .never_frozen()
             .label("shell");
         let child = self.state.processes.commands_spawner.spawn(spec).await;
         child.map_err(|e| format!("The command could not be started: {e}"))

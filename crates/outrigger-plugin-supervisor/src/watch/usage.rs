@@ -80,7 +80,7 @@ fn look(
         tokio::spawn(async move { group.live().await });
         return;
     }
-    if live.process.stands_still() {
+    if live.process.is_frozen() {
         return;
     }
     let pid = live.process.pid();

@@ -37,7 +37,7 @@ pub fn start_time(pid: u32) -> Option<u64> {
 
 /// Returns whether any thread of a process is neither stopped nor ended: the first one may have ended before the others. With
 /// `in_kernel` one that waits in the kernel (`D`) counts as stopped: it runs no code of its own before the signal reaches it.
-pub(crate) fn goes_on(pid: u32, in_kernel: bool) -> bool {
+pub(crate) fn runs(pid: u32, in_kernel: bool) -> bool {
     fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten()

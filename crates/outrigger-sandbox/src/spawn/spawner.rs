@@ -16,9 +16,9 @@ use crate::fs::stale_masks::Hidden;
 use crate::namespaces::support;
 use crate::policy::Policy;
 use crate::policy::level::{self, Level};
+use crate::processes::freezer::{Freezer, ProcessFreeze};
 use crate::processes::ledger::Ledger;
 use crate::processes::own;
-use crate::processes::standstill::{Standstill, Stillness};
 use crate::seccomp::calls;
 use crate::seccomp::connects;
 use crate::spawn::child::{Child, Started};
@@ -38,7 +38,7 @@ pub struct Spawner {
     sandbox: Option<DefaultSandbox>,
     network: Option<Arc<ScopedNetwork>>,
     forbids: Option<Arc<dyn Forbids>>,
-    stillness: Stillness,
+    freezer: Freezer,
 }
 
 /// The machine's policy of forbidden files and programs. It applies whenever a file is opened or a program is started. Results are the
@@ -130,7 +130,7 @@ impl Spawner {
             sandbox: None,
             network: None,
             forbids: None,
-            stillness: Stillness::default(),
+            freezer: Freezer::default(),
         })
     }
 
@@ -233,20 +233,20 @@ impl Spawner {
         self
     }
 
-    /// Stops every process that this handle and its clones have started, and keeps back what they are to start, until the result is
-    /// dropped; [`Spec::goes_on`] is exempt. `None` if that cannot be relied on: one of them cannot be stopped, or could wake itself, since
-    /// the kernel has no filter of system calls.
-    pub async fn stand_still(&self) -> Option<Standstill> {
+    /// Freezes every process that this handle and its clones have started, and starts no new ones, until the result is dropped;
+    /// [`Spec::never_frozen`] is exempt. `None` if that cannot be relied on: one of them cannot be stopped, or could wake itself, since the
+    /// kernel has no filter of system calls.
+    pub async fn freeze(&self) -> Option<ProcessFreeze> {
         if !self.has_filters() {
             return None;
         }
-        self.stillness.begin().await
+        self.freezer.freeze().await
     }
 
-    /// Returns whether its processes are stopped, to wait for their end.
+    /// Returns the freezer of its processes, for deadlines of work that depends on them.
     #[must_use]
-    pub fn stillness(&self) -> &Stillness {
-        &self.stillness
+    pub fn freezer(&self) -> &Freezer {
+        &self.freezer
     }
 
     /// Call it when this process ends in order and everything it started has ended.
@@ -333,8 +333,8 @@ impl Spawner {
         let end = Instant::now() + WALK_TIMEOUT;
         let what = spec.label_or_name();
         spec.name_places();
-        let goes_on = spec.goes_on;
-        let _starts = self.stillness.starts(goes_on).await;
+        let never_frozen = spec.never_frozen;
+        let _admitted = self.freezer.admit(never_frozen).await;
         let (started, hidden) = loop {
             let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
             let hidden = match watched.map(|policy| policy.kept.covers().hide.clone()) {
@@ -354,7 +354,7 @@ impl Spawner {
             }
         };
         let mut child = Child::from_started(started)?;
-        self.stillness.includes(&child, goes_on);
+        self.freezer.add(&child, never_frozen);
         if let Some(lease) = &lease {
             lease.belongs_to(child.pid());
         }

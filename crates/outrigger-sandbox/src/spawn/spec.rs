@@ -62,8 +62,8 @@ pub struct Spec {
     pub no_new_privs: bool,
     /// A description of the process for the ledger and the log; if empty, the program's file name is used.
     pub label: String,
-    /// It is started while the others are stopped ([`crate::Spawner::stand_still`]), and not stopped with them: the user's own, and ours.
-    pub goes_on: bool,
+    /// It is started and runs while the others are frozen ([`crate::Spawner::freeze`]): the user's own, and ours.
+    pub never_frozen: bool,
 }
 
 /// Omits the values of the environment: they contain keys, and this may end up in a log (invariant 10).
@@ -101,7 +101,7 @@ impl Spec {
             limits: Limits::default(),
             no_new_privs: true,
             label: String::new(),
-            goes_on: false,
+            never_frozen: false,
         }
     }
 
@@ -230,10 +230,10 @@ impl Spec {
         self
     }
 
-    /// Starts it while other processes are stopped, and does not stop it with them ([`Spec::goes_on`]).
+    /// Starts it while other processes are frozen, and does not freeze it with them ([`Spec::never_frozen`]).
     #[must_use]
-    pub fn goes_on(mut self) -> Self {
-        self.goes_on = true;
+    pub fn never_frozen(mut self) -> Self {
+        self.never_frozen = true;
         self
     }
 

@@ -276,15 +276,15 @@ impl Tool for Bash {
                 // The question takes as long as it takes, and what runs then has the timeout for itself.
                 let _paused = ctx.pause_deadline();
                 let outside = ctx.host.outside(command, why, &printed).await?;
-                let Some(Outside { policy, standstill }) = outside else {
+                let Some(Outside { policy, freeze }) = outside else {
                     running.note(format!(
                         "The sandbox of commands may be the reason: {why}. Work within it, or ask the user to run the command."
                     ));
                     return Ok(running.output(command, exit, timeout, ctx));
                 };
                 start.policy = policy;
-                let ran = run(start.goes_on(), timeout, ctx).await;
-                drop(standstill);
+                let ran = run(start.never_frozen(), timeout, ctx).await;
+                drop(freeze);
                 let (mut again, exit) = ran?;
                 again.note(format!(
                     "The command failed in its sandbox ({why}); the user let it run once more outside of it, which this is the output of."

@@ -81,7 +81,7 @@ impl Snapshots {
             .var("GIT_CONFIG_GLOBAL", "/dev/null")
             .vars(git_policy::NO_PROGRAMS)
             .var("LC_ALL", "C")
-            .goes_on()
+            .never_frozen()
             .label("git");
         spec.policy = self.withheld.as_ref().map(|_| self.policy(&what()));
         let run =

@@ -246,7 +246,7 @@ impl Ptys {
             .vars(env)
             .terminal(Size::default())
             .allow_new_privs()
-            .goes_on()
+            .never_frozen()
             .label("terminal");
         let mut child = spawner.spawn(spec).await?;
         let terminal = child.terminal.take().ok_or_else(|| {

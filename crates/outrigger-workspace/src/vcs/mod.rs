@@ -178,7 +178,7 @@ impl Vcs {
             .vars(git_policy::variables(home))
             .vars(git_policy::NO_PROGRAMS)
             .vars(filters::variables(settings))
-            .goes_on()
+            .never_frozen()
             .label("git");
         let covers = self.kept.get_or_try_init(|| self.host.kept());
         let covers = covers.await.map_err(VcsError::Sandbox)?;

@@ -14,7 +14,7 @@ use crate::permission::audit::Decided;
 use crate::state::AgentState;
 use outrigger_permissions::line_files;
 use outrigger_permissions::questions::Firmness;
-use outrigger_sandbox::Standstill;
+use outrigger_sandbox::ProcessFreeze;
 use outrigger_session_state::ids;
 
 /// Maximum number of times that a question about one command is repeated because its files keep changing.
@@ -28,7 +28,7 @@ impl AgentState {
     /// Asks whether a command that failed in its sandbox may run once more outside it. The approval applies to the project files
     /// that the command names as they are while the question is open: another command or a plugin may replace them before the
     /// answer. If a file changes, the question is asked again and says so. From the answer on, before plugins are notified, every
-    /// other process stands still until the result is dropped. It is not asked where that is not possible, or where the line names
+    /// other process is frozen until the result is dropped. It is not asked where that is not possible, or where the line names
     /// more files than are looked at.
     pub(crate) async fn ask_person_outside(
         self: &Arc<Self>,
@@ -36,7 +36,7 @@ impl AgentState {
         command: &str,
         why: &str,
         printed: &str,
-    ) -> Option<Standstill> {
+    ) -> Option<ProcessFreeze> {
         let (project, home) = (&self.project.location.directory, &self.project.folders.home);
         let mut shown = line_files::of(command, project, home).await?;
         let mut again = String::new();
@@ -45,18 +45,18 @@ impl AgentState {
                 "command": command,
                 "reason": format!(
                     "{again}it failed in the sandbox of commands ({why}); what it starts may have been changed by that; \
-                     run it once more, outside of the sandbox? Plugins and other commands stand still meanwhile"
+                     run it once more, outside of the sandbox? Plugins and other commands are frozen meanwhile"
                 ),
                 "output": printed,
             });
-            let mut standstill = None;
-            let asked = self.ask_person(asker, OUTSIDE, command, metadata, Some(&mut standstill));
+            let mut freeze = None;
+            let asked = self.ask_person(asker, OUTSIDE, command, metadata, Some(&mut freeze));
             if !asked.await {
                 return None;
             }
             let now = line_files::of(command, project, home).await?;
             if now == shown {
-                return standstill;
+                return freeze;
             }
             let file = line_files::first_changed(&shown, &now);
             again = format!("{file} was changed by something else while you were asked; ");
@@ -89,7 +89,7 @@ impl AgentState {
         permission: &str,
         pattern: &str,
         metadata: Value,
-        standstill: Option<&mut Option<Standstill>>,
+        freeze: Option<&mut Option<ProcessFreeze>>,
     ) -> bool {
         let access = &self.permissions.access;
         let action = access.evaluate(permission, pattern, asker.rules);
@@ -115,14 +115,7 @@ impl AgentState {
             ..PermissionAsk::default()
         };
         asker.reported().await;
-        let answer = self.ask_user(
-            request,
-            asked,
-            true,
-            asker.rules,
-            Answering::Ask,
-            standstill,
-        );
+        let answer = self.ask_user(request, asked, true, asker.rules, Answering::Ask, freeze);
         let answer = answer.await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
         let mut causes = asker.causes.clone();

@@ -7,7 +7,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
-use outrigger_sandbox::Standstill;
+use outrigger_sandbox::ProcessFreeze;
 use outrigger_tools::PermissionAsk;
 use tokio::sync::oneshot;
 
@@ -18,7 +18,7 @@ use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::questions::{Answered, OpenQuestion};
 
 impl AgentState {
-    /// `standstill`: other processes stand still from the answer on if it allows, before anybody is notified.
+    /// `freeze`: other processes are frozen from the answer on if it allows, before anybody is notified.
     pub(super) async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
@@ -26,7 +26,7 @@ impl AgentState {
         alone: bool,
         rules: &[&[Rule]],
         answering: Answering,
-        standstill: Option<&mut Option<Standstill>>,
+        freeze: Option<&mut Option<ProcessFreeze>>,
     ) -> Result<Allowed, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
@@ -55,8 +55,8 @@ impl AgentState {
                 answered.unwrap_or((Reply::Reject, None, Actor::User))
             }
         };
-        if let (Some(standstill), true) = (standstill, reply != Reply::Reject) {
-            *standstill = self.processes.spawner.stand_still().await;
+        if let (Some(freeze), true) = (freeze, reply != Reply::Reject) {
+            *freeze = self.processes.spawner.freeze().await;
         }
         open.request = None;
         lock(&self.permissions.questions.open).remove(&request.id);

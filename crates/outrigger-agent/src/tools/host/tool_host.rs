@@ -87,7 +87,7 @@ impl ToolHost for CallHost {
             let answer = self.state.decide(&asker, ask).await;
             if changes_files {
                 // A command that the user let run outside of its sandbox reads them.
-                self.state.processes.spawner.stillness().over().await;
+                self.state.processes.spawner.freezer().thawed().await;
             }
             for actor in answer.iter().flat_map(|it| &it.by) {
                 self.caused_by(actor.clone(), Deed::Answered, None);
@@ -193,7 +193,7 @@ impl ToolHost for CallHost {
             let rules: [&[Rule]; 2] = [&self.agent.permission, &own];
             let asker = self.asker(&rules, &causes);
             let asked = self.state.ask_person_outside(&asker, command, why, printed);
-            let Some(standstill) = asked.await else {
+            let Some(freeze) = asked.await else {
                 return Ok(None);
             };
             let rules = [self.agent.permission.clone(), own].concat();
@@ -204,7 +204,7 @@ impl ToolHost for CallHost {
                     error.hint()
                 ))
             })?;
-            Ok(Some(Outside { policy, standstill }))
+            Ok(Some(Outside { policy, freeze }))
         })
     }
 

@@ -2,7 +2,7 @@
 //! others, including those of newer kernels, fail with `ENOSYS`, as on an older kernel. Calls on this list that would bypass the rules are
 //! refused by their own rule with `EPERM`.
 //!
-//! `mq_notify` is missing: with it a stopped process would have the kernel wake it ([`crate::Standstill`]).
+//! `mq_notify` is missing: with it a stopped process would have the kernel wake it ([`crate::ProcessFreeze`]).
 
 use libc::c_long;
 use seccompiler::sock_filter;

@@ -35,7 +35,7 @@ const SIGNALS: [libc::c_long; 5] = [
     libc::SYS_pidfd_open,
 ];
 /// Calls that have the kernel send a signal of the caller's choice later, with the argument and value that say so: `F_SETSIG`, and
-/// `PR_SET_PDEATHSIG` with [`CONTINUE`]. By them a stopped process would wake itself ([`crate::Standstill`]).
+/// `PR_SET_PDEATHSIG` with [`CONTINUE`]. By them a stopped process would wake itself ([`crate::ProcessFreeze`]).
 const WAKES: [(libc::c_long, u8, u64); 2] = [(libc::SYS_fcntl, 1, 10), (libc::SYS_prctl, 0, 1)];
 /// `SIGCONT`.
 const CONTINUE: u64 = 18;

@@ -1,4 +1,4 @@
-//! While processes stand still, nothing that was started goes on, and nothing new starts.
+//! While processes are frozen, nothing that was started runs, and nothing new starts.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use outrigger_sandbox::Policy;
 use super::{PLENTY, eventually, sh, spawner, text};
 
 #[tokio::test]
-async fn nothing_goes_on_and_nothing_starts_until_it_is_over() {
+async fn nothing_runs_and_nothing_starts_until_the_thaw() {
     let dir = tempfile::tempdir().unwrap();
     let (file, other) = (dir.path().join("grows"), dir.path().join("started"));
     let spawner = spawner();
@@ -21,10 +21,10 @@ async fn nothing_goes_on_and_nothing_starts_until_it_is_over() {
     let size = || fs::metadata(&file).map_or(0, |it| it.len());
     eventually("it writes", || size() > 100).await;
 
-    let standstill = spawner.stand_still().await.unwrap();
+    let freeze = spawner.freeze().await.unwrap();
     let before = size();
     let mut late = std::pin::pin!(spawner.spawn(sh(&format!("touch {}", other.display()))));
-    let mut users = spawner.spawn(sh("sleep 0.3").goes_on()).await.unwrap();
+    let mut users = spawner.spawn(sh("sleep 0.3").never_frozen()).await.unwrap();
     tokio::select! {
         biased;
         _ = &mut late => panic!("it was started"),
@@ -32,27 +32,27 @@ async fn nothing_goes_on_and_nothing_starts_until_it_is_over() {
     }
     assert_eq!((size(), other.exists()), (before, false));
 
-    drop(standstill);
+    drop(freeze);
     let _late = late.await.unwrap();
-    eventually("it goes on", || size() > before && other.exists()).await;
+    eventually("it runs again", || size() > before && other.exists()).await;
 }
 
 #[tokio::test]
-async fn a_deadline_does_not_pass_meanwhile() {
+async fn a_deadline_does_not_pass_while_frozen() {
     let (spawner, limit) = (spawner(), Duration::from_millis(5));
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    let standstill = spawner.stand_still().await.unwrap();
-    let stillness = spawner.stillness().clone();
-    let waits = tokio::spawn(async move { stillness.timeout(limit, receiver).await });
+    let freeze = spawner.freeze().await.unwrap();
+    let freezer = spawner.freezer().clone();
+    let waits = tokio::spawn(async move { freezer.timeout(limit, receiver).await });
     tokio::time::sleep(20 * limit).await;
     sender.send(()).unwrap();
     assert!(waits.await.unwrap().is_ok());
-    drop(standstill);
+    drop(freeze);
     let never = std::future::pending::<()>();
-    assert!(spawner.stillness().timeout(limit, never).await.is_err());
+    assert!(spawner.freezer().timeout(limit, never).await.is_err());
 }
 
-/// A stopped process goes on when `SIGCONT` reaches it, which the kernel would send at a time or an event of its choice.
+/// A stopped process runs on when `SIGCONT` reaches it, which the kernel would send at a time or an event of its choice.
 #[tokio::test]
 async fn no_process_in_a_sandbox_can_have_the_kernel_wake_it() {
     let script = r#"
@@ -73,8 +73,8 @@ except OSError as error: print("file", errno.errorcode[error.errno])
 
 /// Others may have timers; one that would wake its process does not let it be taken for stopped.
 #[tokio::test]
-async fn a_process_with_a_timer_that_wakes_it_does_not_stand_still() {
-    for (signal, stands) in [("SIGVTALRM", true), ("SIGCONT", false)] {
+async fn a_process_with_a_timer_that_wakes_it_cannot_be_frozen() {
+    for (signal, frozen) in [("SIGVTALRM", true), ("SIGCONT", false)] {
         let script = format!(
             "import ctypes, signal, time
 libc = ctypes.CDLL(None)
@@ -92,6 +92,6 @@ time.sleep(60)"
         spec.policy = Some(Policy::open());
         let _running = spawner.spawn(spec).await.unwrap();
         eventually("it has its timer", || dir.path().join("ready").exists()).await;
-        assert_eq!(spawner.stand_still().await.is_some(), stands, "{signal}");
+        assert_eq!(spawner.freeze().await.is_some(), frozen, "{signal}");
     }
 }
