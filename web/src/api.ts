@@ -270,8 +270,6 @@ export interface RecordedExcerpt {
   from: number
   /** Bytes of the whole text. */
   bytes: number
-  /** Of the value's JSON text. */
-  sha256: string
 }
 
 export type RecordedValue = RecordedWhole | RecordedExcerpt | RecordedDigest

@@ -179,9 +179,7 @@ forms! {
         /// Bytes of the whole text before the part.
         from: integer,
         /// Bytes of the whole text.
-        bytes: integer,
-        /// Of the value's JSON text.
-        sha256: string
+        bytes: integer
     };
     /// A value, as far as a record keeps it.
     RecordedValue = RecordedWhole | RecordedExcerpt | RecordedDigest;

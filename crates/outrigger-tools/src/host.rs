@@ -23,6 +23,7 @@ use outrigger_sandbox::{Policy, ProcessFreeze};
 use serde_json::Value;
 
 pub use self::cancel::CancelFlag;
+pub(crate) use self::context::BY_RULE;
 pub use self::context::{Grant, Limits, ToolContext};
 use crate::error::ToolError;
 

@@ -50,7 +50,7 @@ function Part({ value }: { value: RecordedValue | undefined }) {
   if (value?.kind !== 'excerpt') return null
   return (
     <p className="quiet">
-      A part of {bytes(value.bytes)}, after the first {bytes(value.from)}. SHA-256 of the value: <code>{value.sha256.slice(0, 12)}</code>
+      A part of {bytes(value.bytes)}, after the first {bytes(value.from)}.
     </p>
   )
 }
@@ -60,7 +60,7 @@ function Side({ name, value }: { name: string; value: RecordedValue }) {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{value.kind === 'whole' ? textOf(value) : `${bytes(value.bytes)}, SHA-256 ${value.sha256.slice(0, 12)}`}</dd>
+      <dd>{value.kind === 'digest' ? `${bytes(value.bytes)}, SHA-256 ${value.sha256.slice(0, 12)}` : textOf(value)}</dd>
     </div>
   )
 }

@@ -17,7 +17,7 @@ it('shows a change as the lines before and after', () => {
 
 it('says what it has not all of', () => {
   const sha256 = '0123456789abcdef'
-  const part = shown([{ at: '/t', before: { kind: 'excerpt', text: 'xay', from: 9800, bytes: 20001, sha256 }, after: { kind: 'excerpt', text: 'xby', from: 9800, bytes: 20001, sha256 } }])
+  const part = shown([{ at: '/t', before: { kind: 'excerpt', text: 'xay', from: 9800, bytes: 20001 }, after: { kind: 'excerpt', text: 'xby', from: 9800, bytes: 20001 } }])
   expect(part).toContain('A part of 20 kB, after the first 9.6 kB.')
   expect(part).toMatch(/- xay 1 \+ xby/)
   expect(shown([{ at: '/t', before: { kind: 'digest', bytes: 5_000_000, sha256 }, after: { kind: 'whole', value: 'short' } }])).toMatch(/before 4\.8 MB, SHA-256 0123456789ab after short/)

@@ -15,8 +15,10 @@ const MAX_VALUES: usize = 32 * 1024;
 const MAX_SEARCHED: usize = 128 * 1024;
 /// Bytes of a text that are kept around what differs.
 const CONTEXT: usize = 200;
-/// Bytes around a kept part in which secrets are looked for.
-const MARGIN: usize = 8 * 1024;
+/// Bytes around a kept part in which secrets are looked for, up to the end of the word there.
+const MARGIN: usize = 512;
+/// Maximum length of that word, in bytes.
+const MAX_WORD: usize = 8 * 1024;
 
 /// The name of the place of a value, and what takes secrets out of it.
 type Place<'a> = (&'a str, &'a RedactFn);
@@ -33,7 +35,8 @@ impl Default for Room {
 /// A value as it is compared: a long text as it stands, anything else without secrets.
 enum Compared<'a> {
     Text(&'a str),
-    /// Of a text the text, of anything else its JSON text.
+    CleanText(String),
+    /// Not a text, and its JSON text.
     Clean(Value, String),
 }
 
@@ -73,8 +76,11 @@ impl Room {
         common: (usize, usize),
         place: Place<'_>,
     ) -> RecordedValue {
-        let kept = compared.map(|it| it.recorded(value, common, place));
+        let kept = compared.map(|it| it.recorded(common, place));
         let size = |of: &RecordedValue| match of {
+            RecordedValue::Whole {
+                value: Value::String(text),
+            } => text.len(),
             RecordedValue::Whole { value } => json_bytes(value),
             RecordedValue::Excerpt { text, .. } => text.len(),
             RecordedValue::Digest { .. } => 0,
@@ -98,38 +104,36 @@ impl<'a> Compared<'a> {
         match value {
             Value::String(text) if text.len() > MAX_SEARCHED => return None,
             Value::String(text) if text.len() > MAX_VALUE => return Some(Self::Text(text)),
-            Value::String(_) => {}
             other if json_bytes(other) > MAX_SEARCHED => return None,
             _ => {}
         }
         let mut value = value.clone();
         redact(name, &mut value);
-        let text = match &value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        Some(Self::Clean(value, text))
+        Some(match value {
+            Value::String(text) => Self::CleanText(text),
+            other => {
+                let text = other.to_string();
+                Self::Clean(other, text)
+            }
+        })
     }
 
     fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
-            Self::Clean(_, text) => text,
+            Self::CleanText(text) | Self::Clean(_, text) => text,
         }
     }
 
-    fn recorded(
-        self,
-        original: &Value,
-        (begin, end): (usize, usize),
-        place: Place<'_>,
-    ) -> RecordedValue {
-        if let Self::Clean(value, text) = &self
-            && text.len() <= MAX_VALUE
-        {
-            return RecordedValue::Whole {
-                value: value.clone(),
-            };
+    fn recorded(self, (begin, end): (usize, usize), place: Place<'_>) -> RecordedValue {
+        let is_small = self.text().len() <= MAX_VALUE;
+        match self {
+            Self::CleanText(text) if is_small => {
+                let value = Value::String(text);
+                return RecordedValue::Whole { value };
+            }
+            Self::Clean(value, _) if is_small => return RecordedValue::Whole { value },
+            _ => {}
         }
         let text = self.text();
         let from = floor(text, begin.saturating_sub(CONTEXT));
@@ -140,13 +144,14 @@ impl<'a> Compared<'a> {
         let until = floor(text, until);
         let shown = match &self {
             Self::Text(text) => without_secrets(text, (from, until), place),
-            Self::Clean(..) => text.get(from..until).unwrap_or_default().to_owned(),
+            Self::CleanText(_) | Self::Clean(..) => {
+                text.get(from..until).unwrap_or_default().to_owned()
+            }
         };
         RecordedValue::Excerpt {
             text: shown,
             from: from as u64,
             bytes: text.len() as u64,
-            sha256: hash(original),
         }
     }
 }
@@ -154,8 +159,8 @@ impl<'a> Compared<'a> {
 /// A part of a long text. Secrets are looked for in what stands around it as well, so that one which reaches into it, or is
 /// named before it, is found whole.
 fn without_secrets(text: &str, (from, until): (usize, usize), (name, redact): Place<'_>) -> String {
-    let first = floor(text, from.saturating_sub(MARGIN));
-    let last = floor(text, (until + MARGIN).min(text.len()));
+    let first = word_start(text, floor(text, from.saturating_sub(MARGIN)));
+    let last = word_end(text, floor(text, (until + MARGIN).min(text.len())));
     let mut around = Value::from(text.get(first..last).unwrap_or_default());
     redact(name, &mut around);
     let clean = around.as_str().unwrap_or_default();
@@ -166,6 +171,22 @@ fn without_secrets(text: &str, (from, until): (usize, usize), (name, redact): Pl
     let start = floor(clean, (from - first).min(clean.len()));
     let end = floor(clean, (start + until - from).min(clean.len()));
     clean.get(start..end).unwrap_or_default().to_owned()
+}
+
+/// Where the word begins that stands at this place.
+fn word_start(text: &str, at: usize) -> usize {
+    let earliest = floor(text, at.saturating_sub(MAX_WORD));
+    let before = text.get(earliest..at).unwrap_or_default();
+    let word = before.rsplit(char::is_whitespace).next();
+    at - word.unwrap_or_default().len()
+}
+
+/// Where the word ends that stands at this place.
+fn word_end(text: &str, at: usize) -> usize {
+    let latest = floor(text, (at + MAX_WORD).min(text.len()));
+    let after = text.get(at..latest).unwrap_or_default();
+    let word = after.split(char::is_whitespace).next();
+    at + word.unwrap_or_default().len()
 }
 
 /// How many bytes two texts begin and end with alike.

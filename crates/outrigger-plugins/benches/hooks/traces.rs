@@ -10,7 +10,7 @@ use crate::room::Room;
 use crate::{Report, at, median, timed};
 
 /// The call that keeps values may take this much longer.
-const GOAL: f64 = 1.10;
+const GOAL: f64 = 1.25;
 const ROUNDS: usize = 9;
 const CALLS: usize = 200;
 

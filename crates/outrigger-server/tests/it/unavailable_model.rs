@@ -36,12 +36,14 @@ async fn what_was_said_is_kept_and_the_session_is_idle_again() {
     ] {
         let session = h.session().await;
         let path = format!("/session/{session}/message");
-        let from = h.kinds().len();
+        let (from, idle) = (h.kinds().len(), h.published("session.idle").len());
         let (status, error) = h.call("POST", &path, prompt("hi", provider, model)).await;
         assert_eq!(status, 500, "{error}");
         let text = error["data"]["message"].as_str().unwrap();
         assert!(text.contains("`nope`"), "{text}");
         assert_eq!(said(h, &session).await, "user hi");
+        // The answer may be here before the last events.
+        h.sees("session.idle", idle + 1).await;
         let mut kinds = h.kinds().split_off(from);
         // It may come late.
         kinds.retain(|kind| kind != "session.created");

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -52,13 +52,18 @@ pub struct Grant {
     pub how: String,
 }
 
+/// The decision of a rule, without a question.
+pub(crate) const BY_RULE: &str = "allow";
+
 #[derive(Debug, Default)]
 struct Shared {
     decisions: Mutex<Vec<String>>,
     reported: Mutex<Option<Value>>,
     answer: Mutex<Option<Value>>,
     /// The user has refused one of its questions.
-    refused: std::sync::atomic::AtomicBool,
+    refused: AtomicBool,
+    /// Somebody has answered one of its questions with yes.
+    approved: AtomicBool,
     asking: AtomicUsize,
     waited_ms: AtomicU64,
     kept: Mutex<Vec<PathBuf>>,
@@ -161,7 +166,12 @@ impl ToolContext {
         let answer = self.host.ask(ask).await;
         drop(waiting);
         let (decision, result) = match answer {
-            Ok(decision) => (decision.clone(), Ok(decision)),
+            Ok(decision) => {
+                if decision != BY_RULE {
+                    self.shared.approved.store(true, Ordering::SeqCst);
+                }
+                (decision.clone(), Ok(decision))
+            }
             Err(refusal) => {
                 self.shared.refused.store(true, Ordering::SeqCst);
                 ("deny".to_owned(), Err(refusal))
@@ -180,6 +190,11 @@ impl ToolContext {
     /// Returns whether the user refused one of its questions. That is final: the call is not retried (D7).
     pub(crate) fn is_refused(&self) -> bool {
         self.shared.refused.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether somebody answered one of its questions with yes, instead of a rule.
+    pub(crate) fn is_approved(&self) -> bool {
+        self.shared.approved.load(Ordering::SeqCst)
     }
 
     /// Reports the progress of the call.
@@ -287,22 +302,17 @@ impl ToolContext {
         }
     }
 
-    /// Checks that a file opened for reading is the one that was at this path the first time: another file may have been renamed
-    /// to it while the question was open, and would be shown under a name that was approved for something else.
-    ///
-    /// # Errors
-    /// [`ToolError::Failed`].
-    pub(crate) fn is_still(&self, shown: &Path, opened: &Metadata) -> Result<(), ToolError> {
+    /// Returns whether a file opened for reading is the one that was at this path the first time: another file may have been
+    /// renamed to it while the question was open, and would be shown under a name that was approved for something else.
+    pub(crate) fn is_checked(&self, shown: &Path, opened: &Metadata) -> bool {
         let targets = lock(&self.shared.targets);
         let before = targets.get(shown).and_then(|target| target.file);
-        if before == Some(identity(opened)) {
-            Ok(())
-        } else {
-            Err(ToolError::failed(format!(
-                "{} is another file than when it was checked: something replaced it meanwhile. Try again, so that this one is checked.",
-                shown.display()
-            )))
-        }
+        before == Some(identity(opened))
+    }
+
+    /// Forgets where a path pointed, so that it can be checked again.
+    pub(crate) fn forget_target(&self, shown: &Path) {
+        lock(&self.shared.targets).remove(shown);
     }
 
     /// Returns a context with the same folders and session for another call, without questions or reports so far.

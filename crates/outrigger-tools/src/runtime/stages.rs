@@ -16,11 +16,9 @@ use super::result::{after, finish, limited};
 use super::stage::{CallProgress, Stage};
 use super::{ToolRuntime, attempt};
 use crate::error::{Stop, ToolError};
-use crate::host::{HookVerdict, PermissionAsk, ToolContext};
+use crate::host::{BY_RULE, HookVerdict, PermissionAsk, ToolContext};
 use crate::routes::Bound;
 
-/// The decision of a rule, without a question.
-const BY_RULE: &str = "allow";
 /// How often the user is asked about a file that keeps changing.
 const MAX_ASKED: usize = 3;
 

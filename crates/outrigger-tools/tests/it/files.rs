@@ -558,6 +558,34 @@ async fn a_link_that_is_swapped_behind_the_decision_opens_nothing_else() {
     }
 }
 
+/// An edit of the same answer replaces the file between the check of a `read` and its opening: the rules decide about the new one.
+#[tokio::test]
+async fn a_file_that_an_edit_replaces_is_checked_again() {
+    for (decisions, want) in [
+        (["allow", "allow"], Ok("2: new")),
+        (["allow", "deny"], Err("rejected permission")),
+    ] {
+        let room = Room::new();
+        let (named, new) = (room.project().join("plain.txt"), room.project().join("new"));
+        room.file("plain.txt", "plain");
+        room.file("new", "the\nnew");
+        *room.host.renames.lock().unwrap() = vec![(new, named.clone())];
+        *room.host.decisions.lock().unwrap() = decisions.into();
+        let input = json!({"filePath": named});
+        match want {
+            Ok(text) => {
+                let output = room.output("read", input).await.output;
+                assert!(output.contains(text), "{output}");
+            }
+            Err(text) => {
+                let (_, said) = room.failure("read", input).await;
+                assert!(said.contains(text), "{said}");
+            }
+        }
+        assert_eq!(room.host.asks.lock().unwrap().len(), 2);
+    }
+}
+
 /// A file of another name that gets the approved one is another file.
 #[tokio::test]
 async fn a_file_that_is_renamed_to_an_approved_name_is_not_read() {
@@ -577,6 +605,7 @@ async fn a_file_that_is_renamed_to_an_approved_name_is_not_read() {
             .into_iter()
             .chain([(room.project().join(other), named.clone())]);
         *room.host.renames.lock().unwrap() = renames.collect();
+        room.host.decisions.lock().unwrap().push_back("once");
         let (_, said) = room.failure("read", json!({"filePath": named})).await;
         assert!(
             said.contains("is another file than when it was checked"),

@@ -31,6 +31,8 @@ pub(crate) struct Host {
     pub(crate) hooks: Mutex<VecDeque<(HookPoint, Answer)>>,
     /// A permission that is refused.
     pub(crate) refuse: Mutex<Option<&'static str>>,
+    /// How the next questions are decided; a rule allows the others.
+    pub(crate) decisions: Mutex<VecDeque<&'static str>>,
     /// A link that is changed once a question was answered.
     pub(crate) swap: Mutex<Option<(PathBuf, PathBuf)>>,
     /// Renames made once a question was answered.
@@ -95,7 +97,14 @@ impl ToolHost for Host {
             "ask {} {:?} always {:?}",
             ask.permission, ask.patterns, ask.always
         ));
-        let refused = *self.refuse.lock().unwrap() == Some(ask.permission.as_str());
+        let decision = self
+            .decisions
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or("allow");
+        let refused =
+            decision == "deny" || *self.refuse.lock().unwrap() == Some(ask.permission.as_str());
         if let Some((link, to)) = self.swap.lock().unwrap().take() {
             std::fs::remove_file(&link).unwrap();
             std::os::unix::fs::symlink(to, link).unwrap();
@@ -118,7 +127,7 @@ impl ToolHost for Host {
                 let text = "The user rejected permission to use this specific tool call.";
                 return Err(ToolError::Rejected(text.into()));
             }
-            Ok("allow".into())
+            Ok(decision.into())
         })
     }
     fn started(&self, input: &Value) {

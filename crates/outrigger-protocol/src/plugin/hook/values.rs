@@ -56,8 +56,6 @@ pub enum RecordedValue {
         from: u64,
         /// Bytes of the whole text.
         bytes: u64,
-        /// SHA-256 of the value's JSON text, in hexadecimal digits.
-        sha256: String,
     },
     /// Nothing but what tells it from others.
     Digest {

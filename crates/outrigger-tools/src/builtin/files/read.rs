@@ -34,6 +34,8 @@ const MAX_BYTES: usize = 50 * 1024;
 const MAX_LINE_LENGTH: usize = 2000;
 const PREVIEW_LINES: usize = 20;
 const SAMPLE: usize = 4096;
+/// How often a file that other tools replace is checked.
+const MAX_CHECKS: usize = 5;
 // Larger images and documents are useless to a model.
 const MAX_MEDIA_BYTES: u64 = 20 * 1024 * 1024;
 
@@ -103,14 +105,8 @@ impl Tool for Read {
         ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let at = locate(ctx, text(&input, "filePath"))?;
-            let from = number(&input, "offset").unwrap_or(1).max(1);
-            let limit = number(&input, "limit").unwrap_or(MAX_LINES);
+            let (at, shown) = show_checked(&input, ctx).await?;
             let title = at.relative(ctx);
-            let (place, here) = (at.clone(), ctx.clone());
-            let shown = tokio::task::spawn_blocking(move || show(&place, from, limit, &here))
-                .await
-                .map_err(|e| ToolError::failed(e.to_string()))??;
             let mut output = ToolOutput { title, ..shown };
             if output.metadata["display"]["type"] == "file" {
                 add_instructions(&mut output, &at, ctx);
@@ -138,7 +134,44 @@ fn add_instructions(output: &mut ToolOutput, at: &Located, ctx: &ToolContext) {
     output.metadata["loaded"] = found.iter().map(|one| json!(one.path)).collect();
 }
 
-fn show(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+/// Shows the file that was decided about. Another tool of the same answer may have replaced it since, as each edit does: then the
+/// rules decide again. What a person approved must not be replaced.
+async fn show_checked(
+    input: &Value,
+    ctx: &ToolContext,
+) -> Result<(Located, ToolOutput), ToolError> {
+    let path = text(input, "filePath");
+    let from = number(input, "offset").unwrap_or(1).max(1);
+    let limit = number(input, "limit").unwrap_or(MAX_LINES);
+    for _ in 0..MAX_CHECKS {
+        let at = locate(ctx, path)?;
+        let (place, here) = (at.clone(), ctx.clone());
+        let shown = tokio::task::spawn_blocking(move || show(&place, from, limit, &here))
+            .await
+            .map_err(|e| ToolError::failed(e.to_string()))??;
+        if let Some(shown) = shown {
+            return Ok((at, shown));
+        }
+        if ctx.is_approved() {
+            break;
+        }
+        ctx.forget_target(&at.shown);
+        for question in asks_read(&locate(ctx, path)?, ctx) {
+            ctx.ask(question).await?;
+        }
+    }
+    Err(ToolError::failed(format!(
+        "{path} is another file than when it was checked: something replaced it meanwhile. Try again, so that this one is checked."
+    )))
+}
+
+/// Returns nothing if it is another file than the one that was checked.
+fn show(
+    at: &Located,
+    from: u64,
+    limit: u64,
+    ctx: &ToolContext,
+) -> Result<Option<ToolOutput>, ToolError> {
     let file = match at.open() {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(at, ctx)),
@@ -146,9 +179,13 @@ fn show(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> Result<ToolOu
     };
     let fail = |error: io::Error| ToolError::io("read", &at.shown, &error);
     let meta = file.metadata().map_err(fail)?;
-    ctx.is_still(&at.shown, &meta)?;
+    if !ctx.is_checked(&at.shown, &meta) {
+        return Ok(None);
+    }
     if meta.is_dir() {
-        return folder(at, &file, (from, limit), ctx).map_err(fail);
+        return folder(at, &file, (from, limit), ctx)
+            .map(Some)
+            .map_err(fail);
     }
     let extension = at
         .real
@@ -156,7 +193,7 @@ fn show(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> Result<ToolOu
         .map(|e| e.to_string_lossy().to_lowercase())
         .unwrap_or_default();
     if let Some(mime) = media(&extension) {
-        return attach(at, file, meta.len(), mime);
+        return attach(at, file, meta.len(), mime).map(Some);
     }
     if BINARY.contains(&extension.as_str()) || looks_binary(&file).map_err(fail)? {
         return Err(ToolError::failed(format!(
@@ -165,7 +202,7 @@ fn show(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> Result<ToolOu
         )));
     }
     let part = lines(file, from, limit, &ctx.cancel).map_err(fail)?;
-    present(at, from, part)
+    present(at, from, part).map(Some)
 }
 
 // OpenCode names only the file; similar names save the model a search.
