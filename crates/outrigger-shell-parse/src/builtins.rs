@@ -144,6 +144,11 @@ pub(crate) fn declares(program: &str) -> bool {
     DECLARE.contains(&program)
 }
 
+/// Returns whether a word of a test compares numbers.
+pub(crate) fn compares_numbers(word: &str) -> bool {
+    NUMERIC.contains(&word)
+}
+
 /// Returns whether it is a known text in which no shell finds an index or an expansion.
 pub(crate) fn is_literal(word: &Word) -> bool {
     word.known()

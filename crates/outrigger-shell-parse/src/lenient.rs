@@ -2,151 +2,77 @@
 //! knows most of the grammar and none of its corner cases.
 
 mod ansi;
+mod arithmetic;
+mod compound;
+mod condition;
+mod effects;
+mod unfold;
+mod values;
 mod word;
 
-use crate::strict::{MAX_DEPTH, wrapped};
+pub(crate) use unfold::read;
+
+use compound::declares_associative;
+
+use crate::lexer::ends;
 use crate::variables::{assigned, is_name};
-use crate::wrappers::{self, Inner};
-use crate::{Command, File, UNKNOWN, Word};
+use crate::{Command, File, Word};
+use values::Values;
 
 /// Maximum nesting of substitutions; a model has no honest reason to go deeper.
 const NESTED: usize = 32;
-/// Maximum number of commands of one line; deny rules are not matched against further ones.
-const MAX_COMMANDS: usize = 1000;
 
-/// Builtins after which a name may run something else than a program of that name, or that run what their options name.
-const REDEFINE: &[&str] = &[
-    "alias",
-    "bind",
-    "enable",
-    "fc",
-    "hash",
-    "mapfile",
-    "readarray",
+/// What a reader found out about a line, besides its commands.
+#[derive(Debug, Default)]
+struct Doubt {
+    /// It may run something that is not among the commands.
+    missed: bool,
+    /// It may do so in a shell that does not have all the syntax of bash.
+    differs: bool,
+    values: Values,
+    /// Arrays whose subscripts are texts, wherever they were declared.
+    associative: Vec<String>,
+}
+
+impl Doubt {
+    fn merge(&mut self, other: Self) {
+        self.missed |= other.missed;
+        self.differs |= other.differs;
+        self.values.merge(other.values);
+        self.associative.extend(other.associative);
+    }
+}
+
+/// Returns the name and the subscript of an assigned element of an array: `NAME[…]=`.
+fn element(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.split_once('[')?;
+    let (subscript, after) = rest.split_once(']')?;
+    let is_assigned = after.starts_with('=') || after.starts_with("+=");
+    (is_name(name) && is_assigned).then_some((name, subscript))
+}
+
+/// Builtins whose arguments may be arrays.
+const DECLARE: &[&str] = &["declare", "local", "typeset", "readonly", "export"];
+/// Words with which the body of a function begins.
+const COMPOUND: &[&str] = &[
+    "{", "[[", "if", "for", "while", "until", "case", "select", "time", "!",
 ];
-/// Words before a command that `time` and `coproc` start; the shell's grammar begins anew there.
-const BEFORE: &[&str] = &[
-    "if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "coproc", "-p", "--",
-];
-
-/// What the reader found in a line.
-#[derive(Default)]
-pub(crate) struct Found {
-    /// The commands, in the order in which they start, including those that wrappers start.
-    pub(crate) commands: Vec<Command>,
-    /// There may be more: an error, a limit, or a program whose name is not known.
-    pub(crate) missed: bool,
-}
-
-/// Returns the commands found.
-pub(crate) fn read(source: &str) -> Found {
-    let mut found = Found::default();
-    found.collect(source, 0);
-    found
-}
-
-impl Found {
-    fn collect(&mut self, source: &str, depth: usize) {
-        let mut reader = Reader::new(source, 0);
-        // What was found before an error is used.
-        self.missed |= reader.list(None).is_none();
-        let mut found = reader.found;
-        found.sort_by_key(|(at, _)| *at);
-        for (_, command) in found {
-            self.unfold(command, depth);
-        }
-    }
-
-    fn unfold(&mut self, command: Command, depth: usize) {
-        if self.commands.len() >= MAX_COMMANDS || depth > MAX_DEPTH {
-            self.missed = true;
-            return;
-        }
-        let program = command.words.first();
-        self.missed |= program.is_some_and(|it| !is_named(it))
-            || command.program().is_some_and(|it| REDEFINE.contains(&it));
-        let anew = begun_anew(&command.words);
-        let inner = if anew.is_empty() {
-            wrappers::unfold(&command.words)
-        } else {
-            Ok(Vec::new())
-        };
-        self.missed |= inner.is_err();
-        let evaluated = evaluated(&command.words);
-        self.commands.push(command);
-        for words in anew {
-            self.unfold(wrapped(words), depth + 1);
-        }
-        for inner in inner.unwrap_or_default() {
-            match inner {
-                Inner::Line(line) => self.collect(&line, depth + 1),
-                Inner::Words(words) | Inner::Anywhere(words) => {
-                    self.unfold(wrapped(words), depth + 1);
-                }
-            }
-        }
-        if let Some(line) = evaluated {
-            self.collect(&line, depth + 1);
-        }
-    }
-}
-
-/// Returns whether a word names one program: nothing in it is expanded.
-fn is_named(program: &Word) -> bool {
-    let is_plain = !program.raw.contains(['{', '*', '?']) && !program.raw.starts_with('~');
-    program.known().is_some() && (is_plain || program.raw.starts_with(['\'', '"']))
-}
-
-/// Returns the commands that the keywords `time` and `coproc` start, without what stands before them. The first word after `coproc` may
-/// be a name.
-fn begun_anew(words: &[Word]) -> Vec<Vec<Word>> {
-    let Some((first, rest)) = words.split_first() else {
-        return Vec::new();
-    };
-    let starts: &[usize] = match first.raw.as_str() {
-        "time" => &[0],
-        "coproc" => &[0, 1],
-        _ => return Vec::new(),
-    };
-    starts
-        .iter()
-        .filter_map(|start| rest.get(*start..))
-        .map(|words| {
-            let is_before =
-                |it: &&Word| BEFORE.contains(&it.raw.as_str()) || assigned(&it.raw).is_some();
-            let before = words.iter().take_while(is_before).count();
-            words.get(before..).unwrap_or_default().to_vec()
-        })
-        .filter(|words| !words.is_empty())
-        .collect()
-}
-
-/// Returns the line given to `eval` and `trap`, or any other whose words form one.
-fn evaluated(words: &[Word]) -> Option<String> {
-    let (program, arguments) = words.split_first()?;
-    match program.known()? {
-        "eval" => {
-            let values: Vec<&str> = arguments.iter().map(|word| word.value.as_str()).collect();
-            Some(values.join(" "))
-        }
-        "trap" => arguments.first().map(|it| it.value.clone()),
-        _ => None,
-    }
-}
-
-/// Returns whether a text assigns an element of an array: `NAME[…]=`.
-fn assigns_element(text: &str) -> bool {
-    let parts = text.split_once('[').zip(text.split_once("]"));
-    let is_assigned = |after: &str| after.starts_with('=') || after.starts_with("+=");
-    parts.is_some_and(|((name, _), (_, after))| is_name(name) && is_assigned(after))
-}
 
 struct Reader<'a> {
     src: &'a str,
     at: usize,
     depth: usize,
     found: Vec<(usize, Command)>,
-    heredocs: Vec<(String, bool)>,
+    heredocs: Vec<HereDocument>,
+    doubt: Doubt,
+}
+
+struct HereDocument {
+    end: String,
+    /// The shell expands nothing in it.
+    quoted: bool,
+    /// `<<-`: its lines may start with TABs.
+    indented: bool,
 }
 
 // The first word of a command, which decides how it is handled.
@@ -180,6 +106,7 @@ impl<'a> Reader<'a> {
             depth,
             found: Vec::new(),
             heredocs: Vec::new(),
+            doubt: Doubt::default(),
         }
     }
 
@@ -199,11 +126,20 @@ impl<'a> Reader<'a> {
         if self.depth > NESTED {
             return None;
         }
+        // The text of a here-document begins after the end of its own line.
+        let pending = std::mem::take(&mut self.heredocs);
+        let from = self.at;
         let mut open = OpenCommand::default();
         let read = self.commands(until, &mut open);
         if read.is_none() {
             self.close(&mut open);
         }
+        let is_split = self
+            .src
+            .get(from..self.at)
+            .is_none_or(|it| it.contains('\n'));
+        self.doubt.missed |= !self.heredocs.is_empty() || !pending.is_empty() && is_split;
+        self.heredocs = pending;
         read
     }
 
@@ -228,7 +164,7 @@ impl<'a> Reader<'a> {
                 }
                 b'#' => {
                     self.close(open);
-                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                    self.skip_comment();
                 }
                 b';' | b'|' => {
                     self.close(open);
@@ -254,31 +190,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn parenthesis(&mut self, open: &mut OpenCommand) -> Option<()> {
-        if self.starts("((") && open.simple.words.is_empty() {
-            self.at += 2;
-            return self.scan("))");
-        }
-        self.at += 1;
-        match open.simple.words.len() {
-            0 => self.list(Some(b')')),
-            // `name() …` defines a function: the name is not a command, and its body's commands are found as they come.
-            1 if self.rest().trim_start().starts_with(')') => {
-                self.at += self.rest().find(')')? + 1;
-                *open = OpenCommand::default();
-                Some(())
-            }
-            // `a=(1 2)` or something unknown.
-            _ => None,
-        }
-    }
-
     fn word_of(&mut self, open: &mut OpenCommand, cases: &mut Cases) -> Option<()> {
         let start = self.at;
         let word = self.word()?;
         // `2>file`: a number directly before a redirection belongs to it.
         if word.raw.bytes().all(|b| b.is_ascii_digit()) && matches!(self.peek(), Some(b'<' | b'>'))
         {
+            // dash takes several digits for an argument.
+            self.doubt.differs |= word.raw.len() > 1;
             begin(open, start);
             return Some(());
         }
@@ -294,29 +213,50 @@ impl<'a> Reader<'a> {
                     cases.depth = cases.depth.checked_sub(1)?;
                     return Some(());
                 }
-                "for" | "select" | "function" | "[[" => open.taken = Some(CommandKind::Silent),
-                raw if assigned(raw).is_some() || assigns_element(raw) => {
+                "[[" => return self.condition(),
+                "for" | "select" | "function" => open.taken = Some(CommandKind::Silent),
+                raw if assigned(raw).is_some() || element(raw).is_some() => {
                     begin(open, start);
-                    return if self.starts("(") {
-                        self.array()
-                    } else {
-                        Some(())
-                    };
+                    return self.assignment(raw, false);
                 }
                 _ => open.taken = Some(CommandKind::Command),
             }
         }
-        // `case x in` ends here: patterns and commands follow. The same for `function f {`.
-        let head = open.simple.words.first().map(|word| word.raw.as_str());
-        match (head, word.raw.as_str()) {
+        self.next_word(open, cases, word, start)
+    }
+
+    // Handles a word after the first one, or the first one of a command.
+    fn next_word(
+        &mut self,
+        open: &mut OpenCommand,
+        cases: &mut Cases,
+        word: Word,
+        start: usize,
+    ) -> Option<()> {
+        let words = &open.simple.words;
+        match (words.first().map(|it| it.raw.as_str()), word.raw.as_str()) {
+            // `case x in` ends here: patterns and commands follow.
             (Some("case"), "in") => {
                 *open = OpenCommand::default();
                 cases.pattern = true;
                 return Some(());
             }
-            (Some("function"), "{") => {
-                *open = OpenCommand::default();
+            // Without a list.
+            (Some("for" | "select"), "do") if words.len() == 2 => {
+                self.close(open);
                 return Some(());
+            }
+            // After the name of a function, any command.
+            (Some("function"), next) if words.len() == 2 => {
+                self.doubt.missed |= !COMPOUND.contains(&next);
+                self.close(open);
+                self.at = start;
+                return Some(());
+            }
+            (Some(program), raw)
+                if DECLARE.contains(&program) && self.starts("(") && assigned(raw).is_some() =>
+            {
+                self.assignment(raw, declares_associative(words))?;
             }
             _ => {}
         }
@@ -325,61 +265,22 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    // Reads `(a b c)` after `NAME=`.
-    fn array(&mut self) -> Option<()> {
-        self.at += 1;
-        loop {
-            match self.peek()? {
-                b')' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                b' ' | b'\t' | b'\n' => self.at += 1,
-                _ => {
-                    let before = self.at;
-                    self.word()?;
-                    if self.at == before {
-                        return None;
-                    }
-                }
-            }
-        }
-    }
-
-    // Reads `a|b)` of a case arm, if there is another arm.
-    fn case_pattern(&mut self) -> Option<()> {
-        let text = self.rest();
-        self.at += text.len() - text.trim_start().len();
-        if self.starts("esac") {
-            return Some(());
-        }
-        if self.starts("(") {
-            self.at += 1;
-        }
-        loop {
-            match self.peek()? {
-                b')' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                b' ' | b'\t' | b'|' => self.at += 1,
-                _ => {
-                    let before = self.at;
-                    self.word()?;
-                    if self.at == before {
-                        return None;
-                    }
-                }
-            }
-        }
-    }
-
     fn close(&mut self, open: &mut OpenCommand) {
         let done = std::mem::take(open);
         let simple = done.simple;
         let said = !simple.words.is_empty() || !simple.files.is_empty();
+        if done.taken == Some(CommandKind::Silent) {
+            self.silent(&simple.words);
+        }
         if !said || done.taken == Some(CommandKind::Silent) {
             return;
+        }
+        if declares_associative(&simple.words) {
+            let names = simple
+                .words
+                .iter()
+                .filter_map(|it| it.raw.split('=').next());
+            self.doubt.associative.extend(names.map(str::to_owned));
         }
         let start = done.start.unwrap_or(self.at);
         let text = self.src.get(start..self.at).unwrap_or("").trim().to_owned();
@@ -389,14 +290,10 @@ impl<'a> Reader<'a> {
     fn redirect(&mut self, open: &mut OpenCommand) -> Option<()> {
         begin(open, self.at);
         if self.starts("<(") || self.starts(">(") {
-            let start = self.at;
-            self.at += 2;
-            self.list(Some(b')'))?;
-            let raw = self.src.get(start..self.at)?.to_owned();
-            open.simple.words.push(Word {
-                raw,
-                value: UNKNOWN.to_string(),
-            });
+            let word = self.process()?;
+            // It is a part of a longer word.
+            self.doubt.missed |= !self.rest().chars().next().is_none_or(ends);
+            open.simple.words.push(word);
             return Some(());
         }
         // The longer ones, and `>!`, belong to zsh.
@@ -412,6 +309,10 @@ impl<'a> Reader<'a> {
             open.simple.files.extend(file);
         }
         self.skip_blanks();
+        if self.starts("<(") || self.starts(">(") {
+            // Its commands are found; it is no file.
+            return self.process().map(|_| ());
+        }
         let target = self.word()?;
         if target.raw.is_empty() {
             return None;
@@ -419,11 +320,19 @@ impl<'a> Reader<'a> {
         match operator {
             "<<" | "<<-" => {
                 let quoted = target.raw.contains(['\'', '"', '\\']);
-                self.heredocs.push((target.value, quoted));
+                self.heredocs.push(HereDocument {
+                    end: target.value,
+                    quoted,
+                    indented: operator == "<<-",
+                });
             }
-            "<<<" => {}
-            "<&" | ">&" if target.raw.bytes().all(|b| b.is_ascii_digit() || b == b'-') => {}
+            "<<<" => self.doubt.differs = true,
+            "<&" | ">&" if is_descriptor(&target.raw) => {}
             _ => {
+                // bash expands it twice, and ends it after a `-`.
+                let is_plain = |it: &str| crate::unquoted(it).as_deref() == Some(it);
+                self.doubt.missed |= operator.ends_with('&')
+                    && (!is_plain(&target.raw) || target.raw.starts_with('-'));
                 let written = operator != "<";
                 open.simple.files.push(File {
                     name: target,
@@ -449,25 +358,34 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_blanks(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t')) {
-            self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t') => self.at += 1,
+                Some(b'\\') if self.starts("\\\n") => self.at += 2,
+                _ => return,
+            }
         }
     }
 
     // Reads the bodies of here-documents that start on this line. Substitutions in them are commands too.
     fn skip_heredocs(&mut self) -> Option<()> {
-        for (end, quoted) in std::mem::take(&mut self.heredocs) {
+        for document in std::mem::take(&mut self.heredocs) {
             let from = self.at;
+            let mut is_continued = false;
             loop {
                 let line = self.rest().split_inclusive('\n').next()?;
                 let body = self.src.get(from..self.at)?;
                 self.at += line.len();
-                if line.trim_end_matches('\n').trim_start_matches('\t') == end {
-                    if !quoted {
+                let text = line.trim_end_matches('\n');
+                let tabs: &[char] = if document.indented { &['\t'] } else { &[] };
+                if !is_continued && text.trim_start_matches(tabs) == document.end {
+                    if !document.quoted {
                         self.nested(from, body, |inner| inner.scan_all())?;
                     }
                     break;
                 }
+                let backslashes = text.bytes().rev().take_while(|b| *b == b'\\').count();
+                is_continued = !document.quoted && backslashes % 2 == 1;
             }
         }
         Some(())
@@ -480,11 +398,19 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&mut Reader<'_>) -> Option<()>,
     ) -> Option<()> {
         let mut inner = Reader::new(text, self.depth);
-        read(&mut inner)?;
+        inner.doubt.associative.clone_from(&self.doubt.associative);
+        let read = read(&mut inner);
+        self.doubt.merge(inner.doubt);
         let found = inner.found.into_iter().map(|(_, simple)| (place, simple));
         self.found.extend(found);
-        Some(())
+        read
     }
+}
+
+/// Returns whether a text is `-`, or a number with or without it.
+fn is_descriptor(text: &str) -> bool {
+    let number = text.strip_suffix('-').unwrap_or(text);
+    number.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn begin(open: &mut OpenCommand, at: usize) {

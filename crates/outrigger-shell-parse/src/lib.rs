@@ -36,6 +36,8 @@ pub struct Line {
     /// It may run commands that are not in the list at all: the lenient reader did not reach the end, met a limit, or found a program whose
     /// name is not known.
     pub missed: bool,
+    /// It may do so if `sh`, which may be dash, runs it instead of bash or zsh.
+    pub missed_by_sh: bool,
 }
 
 /// A simple command.
@@ -122,6 +124,7 @@ pub fn read(line: &str) -> Line {
             commands,
             doubt: None,
             missed: false,
+            missed_by_sh: false,
         },
         Err(doubt) => {
             let found = lenient::read(line);
@@ -129,6 +132,7 @@ pub fn read(line: &str) -> Line {
                 commands: found.commands,
                 // The lenient reader takes carriage returns for blanks.
                 missed: found.missed || doubt == Doubt::Control,
+                missed_by_sh: found.missed || found.differs || doubt == Doubt::Control,
                 doubt: Some(doubt),
             }
         }

@@ -35,6 +35,6 @@ pub use host::{
 };
 pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};
 pub use shell::command_line::redirections::ask_for_written;
-pub use shell::command_line::{ask_for_line, line_may_run};
+pub use shell::command_line::{ask_for_line, ask_for_sh_line, line_may_run};
 pub use shell::running::read_some;
 pub use tool::{FnTool, Tool};

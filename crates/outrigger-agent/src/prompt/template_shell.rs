@@ -88,7 +88,7 @@ impl Agent {
         own: &[Rule],
         by_guards: Option<ApprovalReason>,
     ) -> Result<(), String> {
-        let ask = outrigger_tools::ask_for_line(line.line);
+        let ask = outrigger_tools::ask_for_sh_line(line.line);
         let label = command_label(line.command);
         let ungranted = self.state.prompted_without_grant(line.causes, None, &ask);
         // A line contributed by the plugin itself, alone or with others, runs in the plugin's sandbox.

@@ -74,7 +74,7 @@ fn a_denied_word_is_not_run_however_it_is_spelled() {
     assert_eq!(made(&others, rules), others);
 }
 
-/// Row 1366 of docs/bypass.md: `--auto` answers for the user, who would be asked about what was not read.
+/// Rows 1328, 1329, 1346 and 1366 of docs/bypass.md: `--auto` answers for the user, who would be asked about what was not read.
 #[test]
 fn a_denied_word_is_not_run_unread_with_auto() {
     let (many, nested) = (":; ".repeat(1200), "$(".repeat(40));
@@ -88,13 +88,23 @@ fn a_denied_word_is_not_run_unread_with_auto() {
         "a[0]=(1) x; touch FILE".to_owned(),
         "shopt -s extglob\n: !(a|b); touch FILE".to_owned(),
         "x=touch; $x FILE".to_owned(),
+        "x='a[$(touch FILE)]'; ((x))".to_owned(),
+        "x='a[$(touch FILE)]'; [[ $x -eq 0 ]]".to_owned(),
+        "i=1; read i <<< 'a[$(touch FILE)]'; echo $((i))".to_owned(),
+        "set -- a; for x do touch FILE; done".to_owned(),
+        "echo ${x:-'}'}; touch FILE #'".to_owned(),
+        "x='; touch FILE'; eval \"echo $x\"".to_owned(),
+        "bash {-c,'touch FILE'}".to_owned(),
+        "sh -c \"echo \\$'\\\\'; touch FILE #'\"".to_owned(),
         "for i in FILE; do echo > $i; done".to_owned(),
+        "for ((i=0;i<1;i++)); do [[ $i =~ ^(0|1)$ ]] && echo > FILE; done".to_owned(),
+        "function f() { cat <<< a > >(cat > FILE); sleep 1; }; f".to_owned(),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let rules = json!({ "*": "allow", "touch *": "deny" });
     let got = made_with(&["--auto", "do it"], &lines, rules);
-    // It was read.
-    assert_eq!(got, lines[lines.len() - 1..]);
+    // These were read.
+    assert_eq!(got, lines[lines.len() - 3..]);
     // Without a rule that denies, they all run.
     let unread = ["$'touch' FILE", "x=touch; $x FILE"];
     let got = made_with(

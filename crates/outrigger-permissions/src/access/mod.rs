@@ -10,6 +10,8 @@ pub mod hosts;
 mod identity;
 mod names;
 mod nearby;
+#[cfg(test)]
+mod ordinary_lines;
 mod path_rules;
 mod search_rules;
 pub mod startup;

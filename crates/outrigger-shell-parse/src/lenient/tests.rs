@@ -147,7 +147,7 @@ fn a_line_that_is_not_read_to_its_end_says_so() {
         "coproc touch x; wait",
         "coproc NAME { touch x; }",
         "a[0]=(1) x; touch x",
-        "a[$i]+=1; touch x",
+        "i=0; a[$i]+=1; touch x",
         "a=(')' \"$(ls)\"); touch x",
         "echo \"$'\"; touch x; echo \"'\"",
         "for f in *; do [ -f \"$f\" ] && touch x; done",
@@ -158,5 +158,116 @@ fn a_line_that_is_not_read_to_its_end_says_so() {
             "{line}: {spellings:?}"
         );
         assert!(!missed, "{line}");
+    }
+}
+
+/// Row 1328 of docs/bypass.md: arithmetic evaluates values, and a subscript in one runs a command.
+#[test]
+fn values_that_arithmetic_evaluates_are_numbers() {
+    for line in [
+        "((x))",
+        "echo $((x)) $(($x + 1)) ${y[x]} ${HOME:x} ${HOME:0:$x}",
+        "[[ $x -eq 0 ]]",
+        "[[ x -eq 0 ]]",
+        "[ \"$x\" -eq 0 ]",
+        "[[ -v $x ]]",
+        "test -v \"$x\"",
+        "[ $x = y ]",
+        "let x",
+        "let z=x",
+        "declare -i z; z=$x",
+        "for ((i = x; i < 3; i++)); do :; done",
+        "y[x]=1",
+        "y=([x]=1)",
+        "read \"$x\"",
+        "printf -v \"$x\" y",
+        "printf %d \"$x\"",
+        "printf \"$x\" y",
+        "unset \"$x\"",
+        "exit $x",
+        "echo $[x]",
+        "z=1; z=$x; ((z))",
+        "z=1; z+=$x; ((z))",
+        "for z in 1 $x; do ((z)); done",
+        "z=1; read z <<< $x; ((z))",
+        "z=1; n=z; read $n <<< $x; ((z))",
+        "z=1; printf -v z %s \"$x\"; ((z))",
+        "z=1; declare z=$x; ((z))",
+        "z=1; env z=\"$x\" bash -c '((z))'",
+        "z=1; : ${z:=$x}; ((z))",
+        "z=1; declare -n r=z; r=$x; ((z))",
+        "z=$(echo $x); ((z))",
+        "z=$(grep -cH a \"$x\"); ((z))",
+        "z=$(wc -l \"$x\"); ((z))",
+        "date() { echo $x; }; z=$(date +%s); ((z))",
+        "f() { declare -A m; }; echo ${m[x]}",
+    ] {
+        let line = format!("x='a[$(touch y)]'; {line}");
+        assert!(read(&line).missed, "{line}");
+    }
+    for line in [
+        "[[ 'a[$(touch y)]' -eq 0 ]]",
+        "let 'a[$(touch y)]'",
+        "RANDOM='a[$(touch y)]'",
+        "a=(['b[$(touch y)]']=1)",
+        "declare 'a[$(touch y)]=1'",
+        "PS4='$(touch y)'; set -x; ls",
+        "x='$(touch y)'; echo ${x@P}",
+        "x=y; echo ${!x}",
+        "((touch y); ls)",
+        "echo $((touch y); ls)",
+        "((unknown++))",
+        "time [[ unknown -eq 0 ]]",
+        "(\\\n(unknown))",
+    ] {
+        assert!(read(line).missed, "{line}");
+    }
+}
+
+/// Row 1329 of docs/bypass.md: what bash reads as a command is found, or the line is not read to its end.
+#[test]
+fn syntax_hides_no_command() {
+    for line in [
+        "for x do touch y; done",
+        "set -- a; for x do touch y; done",
+        "select x do touch y; done",
+        "function f if touch y; then :; fi; f",
+        "function f (touch y); f",
+        "function f() { touch y; }; f",
+        "echo ${x:-'}'}; touch y #'",
+        "echo \"`echo \\\"';\\\" ; touch y; echo \\\"'\\\"`\"",
+        "echo `echo \\$(touch y)`",
+        "case a in # '\na) touch y;; esac #') ls;; esac",
+        "a=( # '\n$(touch y) #')",
+        "cat <<E\n\tE\n'\nE\ntouch y #'",
+        "cat <<E\n\\\nE\n'\nE\ntouch y #'",
+        "[[ a # ' ]]\n ]]; touch y #'",
+        "[[ -f a ]] { touch y }",
+        "sh {-c,'touch y'}",
+        "x='; touch y'; eval \"echo $x\"",
+        "x='; touch y'; trap \"echo $x\" EXIT",
+        ". /dev/stdin <<< 'touch y'",
+        ". <(echo touch y)",
+        "repeat 3 touch y",
+        "A\\\n=1 touch y",
+        "set -- a; for x d\\\no touch y; done",
+        "set -- a; for x do\\\n touch y; done",
+        ">&-a touch y",
+        "mapfile -C 'touch y' -c 1 x < z",
+        "echo a >&'$(touch y)'",
+        "time (touch y)",
+        "set -- a; time for x do touch y; done",
+        "a > >(touch y) < <(touch y)",
+        // Where sh is dash.
+        "sh -c '[[ a || touch y ]]'",
+        "sh -c \"echo \\$'\\\\'; touch y #'\"",
+        "sh -c '((touch y))'",
+    ] {
+        let found = read(line);
+        let mut spellings = found.commands.iter().flat_map(Command::spellings);
+        assert!(
+            found.missed || spellings.any(|it| it.starts_with("touch y")),
+            "{line}"
+        );
     }
 }

@@ -97,6 +97,22 @@ impl Shell {
         self.room.path().display().to_string()
     }
 
+    /// Returns a program that the shell ran and that was not found in a line that is not understood, but claimed to be read to its
+    /// end.
+    pub(crate) fn hides(&self, line: &str) -> Option<String> {
+        let read = read(line);
+        let commands = &read.commands;
+        let seen = self.trace(line)?;
+        let home = self.room.path().join("home").display().to_string();
+        let is_found = |words: &&Vec<String>| {
+            commands.iter().any(|command| is(command, words, &home))
+                || is_of_none(words, commands)
+                || is_of_git(words)
+        };
+        let hidden = seen.executed.iter().find(|words| !is_found(words))?;
+        Some(format!("executed {hidden:?}; found {commands:?}"))
+    }
+
     /// Returns what the shell did beyond what was parsed. Also `None` for lines that no reader claims to understand.
     pub(crate) fn disagrees(&self, line: &str) -> Option<String> {
         if !may_be_run(line) {
@@ -210,6 +226,30 @@ fn names(word: &Word, file: &str, home: &str) -> bool {
 /// it also runs as `nobody`.
 pub(crate) fn may_be_run(line: &str) -> bool {
     let read = read(line);
+    read.doubt.is_none() && is_harmless(line, &read.commands)
+}
+
+/// Checks whether a line is harmless here, and not understood, but claimed to be read to its end. Loops may not end.
+pub(crate) fn is_read_to_its_end(line: &str) -> bool {
+    let read = read(line);
+    let loops = ["while", "until", "for ((;", "select"];
+    // Nor do programs that the line wrote, or whose text is that of a file.
+    let mut names = read.commands.iter().filter_map(Command::program);
+    let scripts = names.any(|it| matches!(it, "." | "source") || it.contains('/'));
+    // What the environment has in a variable is not the line's; the reader knows only what the line assigns.
+    let evaluates = ["((", "-eq", "-v ", "let ", "$["]
+        .iter()
+        .any(|it| line.contains(it));
+    let of_environment = evaluates && ["v=", "v+="].iter().any(|it| line.contains(it));
+    read.doubt.is_some()
+        && !of_environment
+        && !read.missed
+        && !scripts
+        && !loops.iter().any(|it| line.contains(it))
+        && is_harmless(line, &read.commands)
+}
+
+fn is_harmless(line: &str, commands: &[Command]) -> bool {
     let away = |word: &Word| {
         let text = word.value.as_str();
         text != "/dev/null"
@@ -234,7 +274,7 @@ pub(crate) fn may_be_run(line: &str) -> bool {
             || command.words.iter().any(away)
             || command.files.iter().any(|file| away(&file.name))
     };
-    read.doubt.is_none() && !line.is_empty() && !read.commands.iter().any(harmful)
+    !line.is_empty() && !commands.iter().any(harmful)
 }
 
 fn at_home(text: &str, home: &str) -> String {

@@ -111,6 +111,26 @@ fn shells_run_what_was_read_of_generated_lines() {
     });
 }
 
+/// A rule that denies is checked against what is found in a line that is not understood.
+#[test]
+fn bash_runs_nothing_that_is_hidden_in_lines_read_to_their_end() {
+    let seed = set("OUTRIGGER_FUZZ_SEED").unwrap_or(SEED);
+    let Some(bash) = shells().into_iter().find(|it| it.name == "bash") else {
+        return;
+    };
+    let mut lines = generate::Lines::new(seed, corpus());
+    let most = set("OUTRIGGER_FUZZ_LINES").unwrap_or(300);
+    let generated = std::iter::repeat_with(|| lines.next_line());
+    let lines = corpus().into_iter().chain(generated);
+    let lines = lines.filter(|line| compare::is_read_to_its_end(line));
+    let mut hidden = Vec::new();
+    for line in lines.take(usize::try_from(most).unwrap()) {
+        let why = bash.hides(&line);
+        hidden.extend(why.map(|why| format!("{line:?}: {why}")));
+    }
+    assert!(hidden.is_empty(), "seed {seed}: {}", hidden.join("\n"));
+}
+
 /// Returns a number from the environment.
 fn set(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())

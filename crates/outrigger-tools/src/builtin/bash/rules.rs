@@ -75,6 +75,7 @@ pub(super) fn asks(
     if !name.is_some_and(|name| super::SHELLS.contains(&name)) {
         ask = ask.of_unknown_shell(command, &place, shell);
     }
+    ask.unread |= line.missed_by_sh && !matches!(name, Some("bash" | "zsh"));
     let programs = programs(&line.commands, &cwd.shown, ctx);
     if !programs.is_empty() {
         ask.metadata["programs"] = json!(programs);
