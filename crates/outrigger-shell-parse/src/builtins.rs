@@ -164,7 +164,7 @@ fn is_process(word: &Word) -> bool {
 /// Returns whether it is a number. Not the name of a variable: zsh evaluates its value as arithmetic.
 fn is_integer(word: &Word) -> bool {
     let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-    word.raw == "$?" || word.known().is_some_and(number)
+    matches!(word.raw.as_str(), "$?" | "$#" | "$!") || word.known().is_some_and(number)
 }
 
 /// Returns whether it is an option of `set` that only makes a script stop earlier.

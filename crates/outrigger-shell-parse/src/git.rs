@@ -3,9 +3,142 @@
 use crate::spelling::GIT_VALUES;
 use crate::{UNKNOWN, Word};
 
+/// Options before the subcommand that take no further word.
+const FLAGS: &[&str] = &[
+    "-P",
+    "-h",
+    "-v",
+    "-p",
+    "--bare",
+    "--exec-path",
+    "--glob-pathspecs",
+    "--help",
+    "--html-path",
+    "--icase-pathspecs",
+    "--info-path",
+    "--literal-pathspecs",
+    "--man-path",
+    "--no-advice",
+    "--no-lazy-fetch",
+    "--no-optional-locks",
+    "--no-pager",
+    "--no-replace-objects",
+    "--noglob-pathspecs",
+    "--paginate",
+    "--version",
+];
+
+/// Subcommands that start no program which their arguments name, but for the options below. Any other word may be an alias, a program
+/// `git-WORD`, or a typing error that git corrects (`help.autocorrect`).
+const SUBCOMMANDS: &[&str] = &[
+    "",
+    "add",
+    "am",
+    "annotate",
+    "apply",
+    "archive",
+    "bisect",
+    "blame",
+    "branch",
+    "bundle",
+    "cat-file",
+    "check-attr",
+    "check-ignore",
+    "check-ref-format",
+    "checkout",
+    "checkout-index",
+    "cherry",
+    "cherry-pick",
+    "clean",
+    "clone",
+    "column",
+    "commit",
+    "commit-graph",
+    "commit-tree",
+    "config",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "difftool",
+    "fetch",
+    "fetch-pack",
+    "for-each-ref",
+    "format-patch",
+    "fsck",
+    "gc",
+    "grep",
+    "hash-object",
+    "help",
+    "init",
+    "interpret-trailers",
+    "lfs",
+    "log",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "maintenance",
+    "merge",
+    "merge-base",
+    "merge-file",
+    "merge-tree",
+    "mergetool",
+    "mktag",
+    "mktree",
+    "mv",
+    "name-rev",
+    "notes",
+    "pack-objects",
+    "pack-refs",
+    "prune",
+    "pull",
+    "push",
+    "range-diff",
+    "read-tree",
+    "rebase",
+    "reflog",
+    "remote",
+    "repack",
+    "replace",
+    "rerere",
+    "reset",
+    "restore",
+    "rev-list",
+    "rev-parse",
+    "revert",
+    "rm",
+    "send-pack",
+    "shortlog",
+    "show",
+    "show-branch",
+    "show-ref",
+    "sparse-checkout",
+    "stash",
+    "status",
+    "stripspace",
+    "submodule",
+    "switch",
+    "symbolic-ref",
+    "tag",
+    "unpack-objects",
+    "update-index",
+    "update-ref",
+    "var",
+    "verify-commit",
+    "verify-pack",
+    "verify-tag",
+    "version",
+    "whatchanged",
+    "worktree",
+    "write-tree",
+];
+
 /// Settings that name programs, aliases of subcommands, or files with more settings; `*` matches one part including its dots.
 const PROGRAMS: &[&str] = &[
     "alias.*",
+    "browser.*",
     "core.alternaterefscommand",
     "core.askpass",
     "core.editor",
@@ -14,32 +147,42 @@ const PROGRAMS: &[&str] = &[
     "core.hookspath",
     "core.pager",
     "core.sshcommand",
-    "credential.helper",
     "credential.*.helper",
-    "diff.external",
+    "credential.helper",
     "diff.*.command",
     "diff.*.textconv",
+    "diff.external",
     "difftool.*.cmd",
+    "difftool.*.path",
     "filter.*.clean",
     "filter.*.process",
     "filter.*.smudge",
-    "gpg.program",
     "gpg.*.program",
+    "gpg.program",
+    "gpg.ssh.defaultkeycommand",
+    "guitool.*",
+    "help.autocorrect",
     "include.path",
     "includeif.*",
+    "init.templatedir",
     "interactive.difffilter",
+    "man.*",
     "merge.*.driver",
     "mergetool.*.cmd",
+    "mergetool.*.path",
     "pager.*",
     "protocol.ext.allow",
     "remote.*.receivepack",
     "remote.*.uploadpack",
     "remote.*.vcs",
+    "sendemail.*",
     "sequence.editor",
     "submodule.*.update",
+    "tar.*.command",
     "trailer.*.cmd",
     "trailer.*.command",
     "uploadpack.packobjectshook",
+    "web.browser",
 ];
 /// Common values that start no interesting program.
 const PLAIN: &[&str] = &[
@@ -73,7 +216,9 @@ pub(crate) fn starts_another(name: &str, mut arguments: &[Word]) -> bool {
     };
     let mut values = arguments.iter().map(|word| word.value.as_str());
     match subcommand {
-        "filter-branch" => true,
+        // What may be an option in an unknown word is up to the rules about git.
+        name if name.contains(UNKNOWN) => false,
+        name if !SUBCOMMANDS.contains(&name) => true,
         "rebase" | "difftool" => {
             values.any(|it| it.starts_with("--ex") || letters(it, "sXCS").contains('x'))
         }
@@ -114,7 +259,7 @@ fn after_options(mut arguments: &[Word]) -> Option<(&str, &[Word])> {
                 option
                     .strip_prefix("--config-env=")
                     .is_some_and(|it| names_program(&unknown_value(it)))
-                    || option.starts_with("--exec-path=")
+                    || option.starts_with('-') && !is_known(option)
             }
         };
         if is_program {
@@ -127,6 +272,14 @@ fn after_options(mut arguments: &[Word]) -> Option<(&str, &[Word])> {
         };
     }
     Some(("", arguments))
+}
+
+/// Returns whether it is an option of git itself that starts nothing.
+fn is_known(option: &str) -> bool {
+    let with_value = option
+        .split_once('=')
+        .is_some_and(|(name, _)| GIT_VALUES.contains(&name) || name == "--list-cmds");
+    with_value || GIT_VALUES.contains(&option) || FLAGS.contains(&option)
 }
 
 fn unknown_value(setting: &str) -> String {
@@ -142,7 +295,11 @@ fn names_program(setting: &str) -> bool {
         Some((begin, end)) => key.strip_prefix(begin).is_some_and(|it| it.ends_with(end)),
         None => key == **pattern,
     };
-    let takes_plain = !key.starts_with("alias.") && !key.starts_with("include");
+    // The value of these is no program, but a folder or a file.
+    let takes_plain = !["alias.", "include", "core.hookspath", "init.templatedir"]
+        .iter()
+        .any(|begin| key.starts_with(begin))
+        || value == "/dev/null" && key == "core.hookspath";
     let listed = PROGRAMS.iter().find(is_one).is_some();
     key.contains(UNKNOWN) || listed && !(takes_plain && PLAIN.contains(&value))
 }

@@ -11,6 +11,7 @@ mod doubt;
 mod find;
 mod folders;
 mod git;
+mod launchers;
 mod lenient;
 mod lexer;
 mod possible;

@@ -169,6 +169,7 @@ const RUNS: &[&str] = &[
     "*pager",
     "pager*",
     "*editor",
+    "visual",
     "browser",
     "*askpass",
     "less*",

@@ -2,7 +2,7 @@
 
 use crate::strict::is_keyword;
 use crate::variables::{self, Effect};
-use crate::{Doubt, UNKNOWN, Word, find, git};
+use crate::{Doubt, UNKNOWN, Word, find, git, launchers};
 
 /// What a wrapper starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,111 +157,6 @@ const TABLE: &[Wrapper] = &[
     },
 ];
 
-/// Programs that start another one in a way that is not in the table.
-const UNREADABLE: &[&str] = &[
-    "su",
-    "runuser",
-    "pkexec",
-    "run0",
-    "systemd-run",
-    "chroot",
-    "unshare",
-    "nsenter",
-    "setpriv",
-    "prlimit",
-    "numactl",
-    "strace",
-    "ltrace",
-    "gdb",
-    "valgrind",
-    "perf",
-    "script",
-    "scriptreplay",
-    "watch",
-    "parallel",
-    "flock",
-    "entr",
-    "expect",
-    "unbuffer",
-    "fakeroot",
-    "fakechroot",
-    "proot",
-    "xvfb-run",
-    "setarch",
-    "linux32",
-    "linux64",
-    "i386",
-    "x86_64",
-    "uname26",
-    "firejail",
-    "bwrap",
-    "start-stop-daemon",
-    "run-parts",
-    "daemonize",
-    "chpst",
-    "softlimit",
-    "setuidgid",
-    "envdir",
-    "dbus-run-session",
-    "dbus-launch",
-    "ssh-agent",
-    "gpg-agent",
-    "screen",
-    "at",
-    "batch",
-    "crontab",
-    "rlwrap",
-    "proxychains",
-    "proxychains4",
-    "torsocks",
-    "torify",
-    "cgexec",
-    "eatmydata",
-    "sg",
-    "newgrp",
-    "login",
-    "agetty",
-    "capsh",
-    "choom",
-    "uclampset",
-    "coresched",
-    "nsjail",
-    "trickle",
-    "cpulimit",
-    "zrun",
-    "hyperfine",
-    "when-changed",
-    "watchexec",
-    "nodemon",
-    "sem",
-    "mispipe",
-    "ifne",
-    "pee",
-    "chronic",
-    "vipe",
-    "apply",
-    "ld.so",
-    "ld-linux.so.2",
-    "ld-linux-x86-64.so.2",
-    "ld-linux-aarch64.so.1",
-    "tclsh",
-    "csh",
-    "tcsh",
-    "fish",
-    "rc",
-    "es",
-    "nu",
-    "elvish",
-    "xonsh",
-    "pwsh",
-    "rbash",
-    "eshell",
-    "sash",
-    "yash",
-    "osh",
-    "ysh",
-];
-
 const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh"];
 
 /// Returns what a command starts. Empty for one that starts nothing named by its arguments.
@@ -271,7 +166,7 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
     };
     let arguments = words.get(1..).unwrap_or_default();
     let doubt = || Doubt::Wrapper(name.to_owned());
-    if UNREADABLE.contains(&name) || git::starts_another(name, arguments) {
+    if launchers::starts_another(name, arguments) || git::starts_another(name, arguments) {
         return Err(doubt());
     }
     if SHELLS.contains(&name) {

@@ -1,6 +1,6 @@
 //! Rules for a command line beyond its patterns: for each spelling of what it runs, and for uncertain ones.
 
-use outrigger_kernel::permission::{evaluate, evaluate_unclear, matches, restricts};
+use outrigger_kernel::permission::{UNKNOWN, evaluate, evaluate_unclear, matches, restricts};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_tools::PermissionAsk;
 
@@ -32,14 +32,30 @@ pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
 }
 
 /// Returns whether the question is about a line with commands that nobody has read, while a rule denies some: one of these could be among
-/// them. Rules before one for everything do not count.
+/// them. So could one with words that only the shell knows (`git $x`), if a rule may mean it. Rules before one for everything do not count.
 #[must_use]
 pub fn may_pass_a_deny(ask: &PermissionAsk, layers: &[&[Rule]]) -> bool {
+    let may_be_denied =
+        |text: &String| text.contains(UNKNOWN) && restricts_by_deny(&ask.permission, text, layers);
+    if ask.spellings.iter().any(may_be_denied) {
+        return true;
+    }
     let rules = layers.iter().rev().flat_map(|layer| layer.iter().rev());
     let mut about = rules.filter(|rule| matches(&rule.permission, &ask.permission));
     let is_everything = |rule: &Rule| rule.pattern.bytes().all(|b| b == b'*');
     let first = about.find(|rule| rule.action == Action::Deny || is_everything(rule));
     ask.unread && first.is_some_and(|rule| rule.action == Action::Deny)
+}
+
+/// Returns whether a rule that denies matches the text, or may match it.
+fn restricts_by_deny(permission: &str, text: &str, layers: &[&[Rule]]) -> bool {
+    let denies: Vec<Rule> = layers
+        .iter()
+        .flat_map(|layer| layer.iter())
+        .filter(|rule| rule.action != Action::Ask)
+        .cloned()
+        .collect();
+    restricts(permission, text, &[&denies]) != Action::Allow
 }
 
 /// Like [`by_spelling`], after the user answered "always": that answers the question, and lifts no deny.
@@ -188,7 +204,15 @@ mod tests {
         let denied = rules(&[("*", ALLOW), ("touch *", DENY)]);
         let lifted = rules(&[("touch *", DENY), ("*", ALLOW)]);
         let asks = rules(&[("*", ALLOW), ("touch *", ASK)]);
-        for (line, want) in [("$x y", true), ("[[ 1 ]]; ls", false), ("ls", false)] {
+        for (line, want) in [
+            ("$x y", true),
+            ("touch{,er} x", true),
+            ("touch $x", true),
+            ("tou$x y", true),
+            ("ls $x", false),
+            ("[[ 1 ]]; ls", false),
+            ("ls", false),
+        ] {
             let ask = outrigger_tools::ask_for_line(line);
             let got = [&denied, &lifted, &asks].map(|it| may_pass_a_deny(&ask, &[it]));
             assert_eq!(got, [want, false, false], "{line}");

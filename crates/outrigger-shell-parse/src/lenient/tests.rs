@@ -271,3 +271,66 @@ fn syntax_hides_no_command() {
         );
     }
 }
+
+/// What an attacker of the readers found, beside lines that must pass.
+#[test]
+fn what_bash_evaluates_by_itself_is_not_taken_as_read() {
+    for (line, missed) in [
+        // Arithmetic: an index of a variable is expanded.
+        ("x='a[$(git push)]'; echo $((x))", true),
+        ("x='a[$(git push)]'; ((x)); ls $(pwd)", true),
+        ("x='a[$(git push)]'; echo ${y:x:1}", true),
+        ("x='a[$(git push)]'; [[ $x -eq 0 ]]", true),
+        ("x='a[$(git push)]'; declare -i y=$x", true),
+        ("a[$i]+=1; echo $(pwd)", true),
+        ("test -v 'a[$(git push)]'; echo $(pwd)", true),
+        ("printf -v 'a[$(git push)]' x; echo $(pwd)", true),
+        ("for ((i=0; i<n; i++)); do ls $i; done", true),
+        ("for ((i=0; i<3; i++)); do i='a[$(git push)]'; done", true),
+        ("for ((i=0; i<3; i++)); do read i; done", true),
+        (
+            "for ((i=0; i<3; i++)); do echo '(('; i='a[$(git push)]'; echo '))'; done",
+            true,
+        ),
+        (
+            "for ((i=0; i<3; i++)); do ls $i \"${i}\" $((i + 1)); done",
+            false,
+        ),
+        ("echo $((1 + 2)) $((0x10 * 3))", false),
+        // Text that is evaluated as a line, or a value that is one.
+        ("x='$(git push)'; echo ${x@P}", true),
+        ("echo ${!x}", true),
+        ("PS4='$(git push)'; set -x; [[ 1 ]]", true),
+        ("compgen -C 'git push;#'; [[ 1 ]]", true),
+        ("source <(echo git pu''sh)", true),
+        ("export EDITOR='git push;:'; git commit; [[ 1 ]]", true),
+        ("VISUAL='git push;:' git commit; [[ 1 ]]", true),
+        ("eval echo $x", true),
+        ("BASH_CMDS[ls]=$(type -P git); ls push", true),
+        ("BASH_ALIASES[x]='git push'; [[ 1 ]]", true),
+        ("source .venv/bin/activate && [[ 1 ]]", false),
+        ("NODE_ENV=test npm test $(pwd)", false),
+        ("while read -r l; do echo $l; done < f", false),
+        (
+            "set -euo pipefail; echo ${x:-$(pwd)} ${y%.*} ${#z} ${a[@]} ${b//x/y}",
+            false,
+        ),
+        ("export A=1 NODE_ENV=test; [[ -f x && $y == *.js ]]", false),
+        // Grammar.
+        ("set -- 1; for x do git push; done", true),
+        ("function f if git push; then :; fi; f", true),
+        ("cat <<E\n$' $(git push) '\nE", true),
+        ("echo \"${a:-$' $(git push) '}\"", true),
+        ("for f in a b; do ls $f; done", false),
+        ("for f\ndo ls $f; done", false),
+        ("function f() { ls; }; f", false),
+        ("function f { ls; }; f", false),
+    ] {
+        let found = crate::read(line);
+        let named = found
+            .commands
+            .iter()
+            .any(|it| it.text.starts_with("git push"));
+        assert_eq!(found.missed || named, missed, "{line}: {found:?}");
+    }
+}
