@@ -185,12 +185,16 @@ const PROGRAMS: &[&str] = &[
     "web.browser",
 ];
 /// Common values that start no interesting program.
-const PLAIN: &[&str] = &[
+pub(crate) const PLAIN: &[&str] = &[
     "",
     "0",
     "1",
     "cat",
+    "clang",
+    "clang++",
     "false",
+    "g++",
+    "gcc",
     "less",
     "no",
     "off",

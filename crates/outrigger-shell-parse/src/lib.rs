@@ -11,7 +11,6 @@ mod doubt;
 mod find;
 mod folders;
 mod git;
-mod launchers;
 mod lenient;
 mod lexer;
 mod possible;

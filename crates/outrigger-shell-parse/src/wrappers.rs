@@ -1,8 +1,10 @@
 //! Programs that start another program named by their arguments. One table; a form that is not in it is a doubt.
 
+mod launchers;
+
 use crate::strict::is_keyword;
 use crate::variables::{self, Effect};
-use crate::{Doubt, UNKNOWN, Word, find, git, launchers};
+use crate::{Doubt, UNKNOWN, Word, find, git};
 
 /// What a wrapper starts.
 #[derive(Clone, Debug, PartialEq, Eq)]

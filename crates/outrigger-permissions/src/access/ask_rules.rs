@@ -35,8 +35,12 @@ pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
 /// them. So could one with words that only the shell knows (`git $x`), if a rule may mean it. Rules before one for everything do not count.
 #[must_use]
 pub fn may_pass_a_deny(ask: &PermissionAsk, layers: &[&[Rule]]) -> bool {
-    let may_be_denied =
-        |text: &String| text.contains(UNKNOWN) && restricts_by_deny(&ask.permission, text, layers);
+    let may_be_denied = |text: &String| {
+        // A program in an unknown folder has a spelling by its name alone, too; one of an unknown name is unread.
+        let program = text.split(' ').next().unwrap_or_default();
+        let is_path = program.contains(UNKNOWN) && program.contains('/');
+        text.contains(UNKNOWN) && !is_path && restricts_by_deny(&ask.permission, text, layers)
+    };
     if ask.spellings.iter().any(may_be_denied) {
         return true;
     }

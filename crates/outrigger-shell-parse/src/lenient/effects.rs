@@ -1,16 +1,50 @@
 //! What commands do to the variables of a line, and what they evaluate.
 
 use super::Doubt;
-use crate::variables::is_name;
-use crate::{UNKNOWN, Word, builtins};
+use crate::variables::{self, Effect, is_name};
+use crate::{UNKNOWN, Word, builtins, git};
 
 /// Builtins after which a name may run something else than a program of that name, or that run what they are given.
 const REDEFINE: &[&str] = &[
-    "alias", "bind", "enable", "fc", "hash", "repeat", "foreach", "integer", "float", "vared",
+    "alias", "bind", "compgen", "complete", "enable", "fc", "hash", "repeat", "foreach", "integer",
+    "float", "vared",
 ];
 
 /// Words of the grammar after `time` and `coproc`, where they are not read as such.
 const COMPOUND: &[&str] = &["[[", "case", "for", "function", "select"];
+
+/// Variables that change what programs do, but whose values are no command lines.
+const EVERYDAY: &[&str] = &[
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "CARGO_BUILD_JOBS",
+    "CARGO_INCREMENTAL",
+    "CARGO_TARGET_DIR",
+    "CARGO_TERM_COLOR",
+    "CFLAGS",
+    "CXXFLAGS",
+    "DOCKER_BUILDKIT",
+    "GOARCH",
+    "GOFLAGS",
+    "GOOS",
+    "GOPATH",
+    "HOME",
+    "IFS",
+    "LANG",
+    "LC_ALL",
+    "LDFLAGS",
+    "NODE_ENV",
+    "NODE_OPTIONS",
+    "PATH",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "RUSTFLAGS",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "TERM",
+    "TMPDIR",
+];
 
 impl Doubt {
     /// Notes what a command assigns and evaluates.
@@ -69,10 +103,12 @@ impl Doubt {
         }
     }
 
-    /// Notes an assignment, which prompts of the shell make more of.
+    /// Notes an assignment, which may make a program or a prompt of the shell run its value.
     pub(super) fn assigned(&mut self, raw: &str) {
         self.values.assign_word(raw);
-        self.missed |= raw.starts_with("PS4") && raw.contains(['$', '`', '\\']);
+        let value = raw.split_once('=').map_or("", |(_, value)| value);
+        self.missed |=
+            variables::assigned(raw).is_some_and(may_start) && !git::PLAIN.contains(&value);
     }
 
     /// Notes the names that a builtin assigns, after its options: those of `with_value` take the next word.
@@ -188,6 +224,11 @@ impl Doubt {
             _ => self.missed |= super::values::number(raw).is_none_or(|it| !it.is_empty()),
         }
     }
+}
+
+/// Returns whether a variable may make the shell or a program start another one, or run its value as a line.
+fn may_start(name: &str) -> bool {
+    variables::effect(name) == Effect::Runs && !EVERYDAY.contains(&name)
 }
 
 fn is_plain(word: &Word) -> bool {

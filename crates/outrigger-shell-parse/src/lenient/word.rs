@@ -105,6 +105,8 @@ impl Reader<'_> {
             return self.braced(is_quoted);
         }
         if self.starts("$'") {
+            // Within quotes or a here-document it means itself.
+            self.doubt.missed = true;
             return self.ansi_quoted(&mut String::new());
         }
         self.doubt.differs |= !is_quoted && self.starts("$\"");
