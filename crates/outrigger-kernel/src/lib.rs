@@ -28,5 +28,6 @@ pub mod merge;
 pub mod permission;
 pub mod repeats;
 pub mod routing;
+mod sorted;
 pub mod subset;
 pub mod turn;

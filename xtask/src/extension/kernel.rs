@@ -16,20 +16,29 @@ const DEBIAN_LINKER: &str = "/usr/bin/wasm-ld-19";
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "rust-web-src", "lld-19"];
 /// Debian's compiler, run by rustup's cargo.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-/// The target size of the module in bytes, uncompressed and with gzip.
-const GOAL: (u64, u64) = (1_000_000, 300_000);
-/// The current maximum after optimisation, with Debian's compiler: it must shrink, not grow.
-const MAX_SIZE: (u64, u64) = (990_000, 382_000);
-/// The same with rustup's, whose standard library is built with texts for panics.
+/// The maximum size of the module in bytes, uncompressed and with gzip, with Debian's compiler.
+const MAX_SIZE: (u64, u64) = (1_000_000, 300_000);
+/// The same with rustup's compiler, which is of any version.
+const MAX_RUSTUP_SOURCE_SIZE: (u64, u64) = (1_000_000, 310_000);
+/// The same with rustup's standard library, which is built with texts for panics.
 const MAX_RUSTUP_SIZE: (u64, u64) = (1_100_000, 420_000);
 /// The current maximum without the optimiser, with either compiler.
 const MAX_PLAIN_SIZE: (u64, u64) = (1_350_000, 460_000);
+/// Flags of the compiler.
+const RUSTFLAGS: &str = "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS";
+/// A panic ends the module either way, and its message would go nowhere.
+const IMMEDIATE_ABORT: [&str; 2] = ["-Zunstable-options", "-Cpanic=immediate-abort"];
+/// SHA-256 as a loop, a fifth of the code of the unrolled form. What is hashed there is a few records for each step.
+const SMALL_SHA: &str = "--cfg=sha2_backend_soft=\"compact\"";
 /// The optimiser: `wasm-opt`, from `binaryen`, a package that only the build of the extension needs.
 const OPTIMISER: &str = "extension/node_modules/.bin/wasm-opt";
 /// Features of every Chromium that the extension runs in. `--all-features` emits some that no browser has.
-const OPTIMISER_FLAGS: [&str; 11] = [
+const OPTIMISER_FLAGS: [&str; 13] = [
+    "--strip-debug",
     "-Oz",
     "--converge",
+    // After the others. Functions that are called more get smaller numbers.
+    "--reorder-functions",
     "--strip-producers",
     "--strip-target-features",
     // Functions with one caller that stay apart are alike, which compresses better.
@@ -69,6 +78,8 @@ pub(super) fn advice() -> String {
 pub(super) enum Toolchain {
     /// The target of rustup's toolchain.
     Rustup,
+    /// The same with its component `rust-src`: it builds the standard library as well.
+    RustupSource,
     /// Debian's compiler, which also builds the standard library.
     Debian,
 }
@@ -76,27 +87,32 @@ pub(super) enum Toolchain {
 impl Toolchain {
     /// Returns an installed one, or installs one.
     pub(super) fn find() -> Option<Self> {
-        if has_target() {
-            return Some(Self::Rustup);
+        // Debian's first: its version, and so the size of the module, is the same everywhere.
+        if !has_debian() && setup::is_root() && there("apt-get") {
+            let _ = setup::install_packages(&DEBIAN_PACKAGES);
         }
         if has_debian() {
             return Some(Self::Debian);
         }
-        // An unresponsive network must not block this.
-        let mut rustup = command("timeout");
-        let added = sh::output(rustup.args(["60", "rustup", "target", "add", TARGET]));
-        if added.is_ok() && has_target() {
-            return Some(Self::Rustup);
+        if !has_target() {
+            for wanted in [["target", "add", TARGET], ["component", "add", "rust-src"]] {
+                // An unresponsive network must not block this.
+                let mut rustup = command("timeout");
+                let _ = sh::output(rustup.args(["60", "rustup"]).args(wanted));
+            }
         }
-        if setup::is_root() && there("apt-get") {
-            let _ = setup::install_packages(&DEBIAN_PACKAGES);
-        }
-        has_debian().then_some(Self::Debian)
+        let builds = has_source();
+        has_target().then_some(if builds {
+            Self::RustupSource
+        } else {
+            Self::Rustup
+        })
     }
 
     fn says(self) -> &'static str {
         match self {
-            Self::Rustup => "rustup's target",
+            Self::Rustup => "rustup's target (smaller with `rustup component add rust-src`)",
+            Self::RustupSource => "rustup's target, and the standard library as well",
             Self::Debian => "Debian's rustc-web, which builds the standard library as well",
         }
     }
@@ -112,17 +128,18 @@ impl Toolchain {
             TARGET,
         ]);
         cargo.arg("--target-dir").arg(sh::work("wasm"));
-        if self == Self::Debian {
+        cargo.env(RUSTFLAGS, SMALL_SHA);
+        if self != Self::Rustup {
+            let immediate = IMMEDIATE_ABORT.join(" ");
             cargo
                 .arg("-Zbuild-std=std,panic_abort")
                 .arg("-Zbuild-std-features=optimize_for_size")
-                .env("RUSTC", DEBIAN_RUSTC)
                 .env("RUSTC_BOOTSTRAP", "1")
-                // A panic ends the module either way, and its message would go nowhere.
-                .env(
-                    "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS",
-                    "-Zunstable-options -Cpanic=immediate-abort",
-                )
+                .env(RUSTFLAGS, format!("{SMALL_SHA} {immediate}"));
+        }
+        if self == Self::Debian {
+            cargo
+                .env("RUSTC", DEBIAN_RUSTC)
                 .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", DEBIAN_LINKER);
         }
         cargo
@@ -136,13 +153,22 @@ fn has_target() -> bool {
 }
 
 fn has_debian() -> bool {
-    let mut rustc = command(DEBIAN_RUSTC);
-    let root = sh::output(rustc.args(["--print", "sysroot"]));
-    let has_source = root.is_ok_and(|root| {
+    builds_library(&mut command(DEBIAN_RUSTC)) && Path::new(DEBIAN_LINKER).exists()
+}
+
+/// Returns whether rustup's compiler can build the standard library.
+fn has_source() -> bool {
+    builds_library(&mut command("rustc"))
+}
+
+/// Returns whether a compiler has the sources of the standard library and knows the way in which it is to panic.
+fn builds_library(rustc: &mut Command) -> bool {
+    rustc.args(IMMEDIATE_ABORT).args(["--print", "sysroot"]);
+    let root = sh::output(rustc.env("RUSTC_BOOTSTRAP", "1"));
+    root.is_ok_and(|root| {
         let source = Path::new(root.trim()).join("lib/rustlib/src/rust/library/std");
         source.is_dir()
-    });
-    has_source && Path::new(DEBIAN_LINKER).exists()
+    })
 }
 
 /// Builds the module.
@@ -160,13 +186,14 @@ fn shrunk(toolchain: Toolchain, built: PathBuf) -> Result<PathBuf> {
     let optimiser = sh::root().join(OPTIMISER);
     let (kernel, max) = match (optimiser.exists(), toolchain) {
         (true, Toolchain::Debian) => (optimised(&optimiser, &built)?, MAX_SIZE),
+        (true, Toolchain::RustupSource) => (optimised(&optimiser, &built)?, MAX_RUSTUP_SOURCE_SIZE),
         (true, Toolchain::Rustup) => (optimised(&optimiser, &built)?, MAX_RUSTUP_SIZE),
         (false, _) => (built, MAX_PLAIN_SIZE),
     };
     let (plain, packed) = sizes(&kernel)?;
     println!(
-        "extension: the kernel has {plain} bytes, {packed} with gzip (the goal: {}, {})",
-        GOAL.0, GOAL.1
+        "extension: the kernel has {plain} bytes, {packed} with gzip (at most {}, {})",
+        max.0, max.1
     );
     if plain > max.0 || packed > max.1 {
         return failed(format!(

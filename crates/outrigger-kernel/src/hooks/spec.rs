@@ -131,3 +131,18 @@ pub struct PointSpec {
     /// Description for the docs.
     pub about: &'static str,
 }
+
+impl PointSpec {
+    /// Returns it as it is; in the browser extension, which is to load little, without what is for the docs.
+    pub(super) const fn without_docs_in_browser(self) -> Self {
+        if cfg!(target_arch = "wasm32") {
+            Self {
+                input: "",
+                about: "",
+                ..self
+            }
+        } else {
+            self
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! Repeated calls need approval before they are made (permission `doom_loop`).
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,12 +15,13 @@ use outrigger_protocol::turn::EffectId;
 use super::{OpenEffect, Turn};
 use crate::digest::fnv1a;
 use crate::repeats::Repeats;
+use crate::sorted::SortedMap;
 
 /// The calls of the turn, and the position of each running call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Loops {
     repeats: Repeats,
-    positions: BTreeMap<PartId, usize>,
+    positions: SortedMap<PartId, usize>,
 }
 
 impl Turn {

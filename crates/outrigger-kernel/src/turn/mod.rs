@@ -26,7 +26,7 @@ pub use effect::Effect;
 pub use resume::INTERRUPTED;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -44,6 +44,7 @@ use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{Begin, CommandCall, EffectId, HookPayload, Input, KnownTool};
 
 use crate::hooks::HookPoint;
+use crate::sorted::SortedMap;
 
 /// An effect that was requested and has not reported yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,14 +94,13 @@ pub struct Turn {
     /// Parts of the user message as sent to the hooks.
     offered: Vec<Part>,
     message: Option<AssistantMessage>,
-    /// Parts of the current assistant message. Each has its own allocation, since the map reserves room for eleven from
-    /// its first on.
-    parts: BTreeMap<PartId, Box<Part>>,
+    /// Parts of the current assistant message. Each has its own allocation, so that moving an entry is cheap.
+    parts: SortedMap<PartId, Box<Part>>,
     blocks: Vec<OpenBlock>,
     writing: Vec<OpenCall>,
     tools: Vec<KnownTool>,
     used_calls: BTreeSet<CallId>,
-    open: BTreeMap<EffectId, OpenEffect>,
+    open: SortedMap<EffectId, OpenEffect>,
     /// Reason and usage that the model reported in this step.
     finished: Option<(String, Usage)>,
     /// Usage that is not in the session record yet.
@@ -175,12 +175,12 @@ impl Turn {
             user,
             offered: Vec::new(),
             message: None,
-            parts: BTreeMap::new(),
+            parts: SortedMap::default(),
             blocks: Vec::new(),
             writing: Vec::new(),
             tools: Vec::new(),
             used_calls,
-            open: BTreeMap::new(),
+            open: SortedMap::default(),
             finished: None,
             unbilled: None,
             calls_in_step: 0,

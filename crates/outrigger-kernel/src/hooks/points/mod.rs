@@ -43,7 +43,7 @@ macro_rules! points {
             #[must_use]
             pub const fn spec(self) -> &'static PointSpec {
                 match self {
-                    $(Self::$variant => &$domain::$file::SPEC,)*
+                    $(Self::$variant => const { &$domain::$file::SPEC.without_docs_in_browser() },)*
                     Self::Declared(spec) => spec,
                 }
             }
