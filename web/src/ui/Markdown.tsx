@@ -41,12 +41,20 @@ function link(address: string, key: number, children: ReactNode): ReactNode {
   )
 }
 
+/** Emphasis that is nested deeper is not shown: React walks elements by recursion. The parser has the same limit for quotes and lists. */
+const MAX_NESTING = 100
+
 /** Elements of the tokens up to where the nesting ends. */
 function elements(tokens: Token[]): ReactNode[] {
   const stack: { token: Token | null; children: ReactNode[] }[] = [{ token: null, children: [] }]
   const top = () => stack[stack.length - 1] as { token: Token | null; children: ReactNode[] }
+  let flat = 0
   tokens.forEach((token, key) => {
-    if (token.nesting === 1) {
+    if (token.nesting === 1 && stack.length > MAX_NESTING) {
+      flat += 1
+    } else if (token.nesting === -1 && flat > 0) {
+      flat -= 1
+    } else if (token.nesting === 1) {
       stack.push({ token, children: [] })
     } else if (token.nesting === -1) {
       if (stack.length < 2) return
@@ -82,8 +90,9 @@ function closed(token: Token, children: ReactNode[], key: number): ReactNode {
   }
   const align = /text-align:(left|right|center)/.exec(String(token.attrGet('style') ?? ''))?.[1]
   if (align) props['className'] = `align-${align}`
-  if (HEADING.test(token.tag)) return createElement('h3', { ...props, className: token.tag }, ...children)
-  return createElement(token.tag, props, ...children)
+  if (HEADING.test(token.tag)) return createElement('h3', { ...props, className: token.tag }, children)
+  // As one argument: there may be more of them than a call takes.
+  return createElement(token.tag, props, children)
 }
 
 function single(token: Token, key: number): ReactNode {

@@ -9,6 +9,28 @@ import { href, parse, type Route } from '../../src/lib/router'
 const html = (text: string) => renderToStaticMarkup(<Markdown text={text} />)
 
 describe('markdown', () => {
+  it.each<[string, (n: number) => string]>([
+    ['quotes', (n) => '>'.repeat(n) + 'x'],
+    ['quotes of a long text', (n) => '>'.repeat(n) + ' x'.repeat(n)],
+    ['quotes, then lines', (n) => '>'.repeat(n) + 'x' + '\nx'.repeat(n)],
+    ['items', (n) => '- '.repeat(n) + 'x'],
+    ['items, then blank lines', (n) => '- '.repeat(n) + 'x' + '\n'.repeat(n)],
+    ['items in quotes', (n) => '> 1. '.repeat(n) + 'x'],
+    ['opened emphasis', (n) => '*a _b '.repeat(n)],
+    ['nested emphasis', (n) => '*a **b '.repeat(n) + 'c** d*'.repeat(n)],
+    ['opened links', (n) => '[a]('.repeat(n)],
+    ['addresses', (n) => 'http://a.example/(a@b.example '.repeat(n)],
+    ['columns without cells', (n) => '|a'.repeat(n) + '|\n' + '|-'.repeat(n) + '|\n|\n'],
+  ])('makes no more of hostile texts than they are long: %s', (_, text) => {
+    const [one, two] = [html(text(2000)).length, html(text(4000)).length]
+    expect(two).toBeLessThanOrEqual(text(4000).length * 100)
+    expect(two).toBeLessThanOrEqual(one * 2.25)
+  })
+
+  it('takes more items than a call takes arguments', () => {
+    expect(html('- a\n'.repeat(150_000)).match(/<li>/g)).toHaveLength(150_000)
+  }, 120_000)
+
   it('never makes elements of HTML, and asks no other host', () => {
     for (const text of [
       '<script>alert(1)</script>', '<img src=x onerror=alert(1)>', '![a](https://example.com/a.png)', '![a](data:image/svg+xml;base64,AAAA)',

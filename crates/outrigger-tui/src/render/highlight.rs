@@ -246,6 +246,8 @@ const LANGUAGES: &[Language] = &[
 pub struct Highlighter {
     language: Option<&'static Language>,
     in_comment: bool,
+    /// No further string of this line ends with an apostrophe, so that it is not searched again at each.
+    is_unclosed: bool,
 }
 
 impl Highlighter {
@@ -263,6 +265,7 @@ impl Highlighter {
         Self {
             language,
             in_comment: false,
+            is_unclosed: false,
         }
     }
 
@@ -278,6 +281,7 @@ impl Highlighter {
         let Some(language) = self.language else {
             return vec![(line, Role::Text)];
         };
+        self.is_unclosed = false;
         let mut pieces: Vec<(&'t str, Role)> = Vec::new();
         // Adjacent text of one role is one piece, which starts here.
         let (mut begin, mut at) = (0, 0);
@@ -317,11 +321,15 @@ impl Highlighter {
         match first {
             '"' | '`' => (quoted(rest, first), Role::Literal),
             // A lifetime and an apostrophe are not strings: a string must be closed.
+            '\'' if self.is_unclosed => (1, Role::Text),
             '\'' => match quoted(rest, first) {
                 length if length < rest.len() || rest.ends_with('\'') && rest.len() > 1 => {
                     (length, Role::Literal)
                 }
-                _ => (1, Role::Text),
+                _ => {
+                    self.is_unclosed = true;
+                    (1, Role::Text)
+                }
             },
             '0'..='9' => (
                 word(rest, |c| c.is_ascii_alphanumeric() || c == '.' || c == '_'),
@@ -374,6 +382,14 @@ mod tests {
             out.push('\n');
         }
         out
+    }
+
+    #[test]
+    fn an_apostrophe_without_another_is_none_for_its_line_alone() {
+        // Each escaped one could begin a string that does not end.
+        let line = "\\'".repeat(50_000) + "x";
+        assert_eq!(of("c", &line), line.clone() + "\n");
+        assert_eq!(of("c", "it's\n'a'"), "it's\n<Literal 'a'>\n");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use ratatui::style::{Modifier, Style};
 
 use super::highlight::Highlighter;
+use super::nesting;
 use super::table::Table;
 use super::text::{self, Piece, Row, columns, wrap};
 use super::theme::{Role, Theme};
@@ -68,7 +69,8 @@ pub fn render(markdown: &str, width: usize, theme: &Theme) -> Rendered {
     let mut writer = Writer::new(width, *theme);
     let mut depth = 0_usize;
     let mut settled = (0, 0);
-    for (event, range) in Parser::new_ext(markdown, options).into_offset_iter() {
+    let (parsed, too_deep) = nesting::split(markdown);
+    for (event, range) in Parser::new_ext(parsed, options).into_offset_iter() {
         match &event {
             Event::Start(_) | Event::Rule if depth == 0 => {
                 settled = (range.start, writer.rows.len());
@@ -82,6 +84,9 @@ pub fn render(markdown: &str, width: usize, theme: &Theme) -> Rendered {
         writer.on(event);
     }
     writer.flush();
+    if !too_deep.is_empty() {
+        writer.as_written(too_deep);
+    }
     Rendered {
         rows: writer.rows,
         settled,
@@ -192,9 +197,7 @@ impl Writer {
                 self.styles.push(style);
             }
             Tag::BlockQuote(_) => {
-                self.indents.push(self.indent.len());
-                self.indent
-                    .push(("▎ ".to_owned(), self.theme.style(Role::Dim)));
+                self.deepen(("▎ ".to_owned(), self.theme.style(Role::Dim)));
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
@@ -251,8 +254,26 @@ impl Writer {
         let blanks = " ".repeat(columns(&[(mark.clone(), Style::new())]));
         marker.push((mark, self.theme.style(Role::Accent)));
         self.marker = Some(marker);
+        self.deepen((blanks, Style::new()));
+    }
+
+    /// Indents what follows, until the quote or the item ends. Half of each row stays for the text, however deep it is
+    /// nested: each row begins with the whole indent, so that the rows would outgrow the text, too.
+    fn deepen(&mut self, piece: Piece) {
         self.indents.push(self.indent.len());
-        self.indent.push((blanks, Style::new()));
+        let wanted = columns(&self.indent) + text::width(&piece.0);
+        if wanted <= self.width / 2 {
+            self.indent.push(piece);
+        }
+    }
+
+    /// Writes lines that are not parsed.
+    fn as_written(&mut self, text: &str) {
+        self.gap();
+        for line in text.lines() {
+            let piece = (line.to_owned(), Style::new());
+            self.rows.extend(wrap(&[piece], self.width, &[], &[]));
+        }
     }
 
     fn push(&mut self, modifier: Modifier) {
@@ -396,15 +417,96 @@ mod tests {
         ");
     }
 
+    /// What a text makes to do: its rows, their pieces and their bytes.
+    fn work(markdown: &str) -> usize {
+        let rows = render(markdown, 80, &theme()).rows;
+        let row = |row: &Row| {
+            row.spans
+                .iter()
+                .map(|it| 1 + it.content.len())
+                .sum::<usize>()
+                + 1
+        };
+        rows.iter().map(row).sum()
+    }
+
+    #[test]
+    fn hostile_texts_make_no_more_rows_than_they_are_long() {
+        let depth = |n: usize, mark: &str| mark.repeat(n) + "x";
+        let cases: [(&str, &dyn Fn(usize) -> String); 18] = [
+            ("quotes", &|n| depth(n, ">")),
+            ("quotes with blanks", &|n| depth(n, "> ")),
+            ("quotes of a long text", &|n| {
+                depth(n, ">") + &" x".repeat(n)
+            }),
+            ("quotes, then lines", &|n| depth(n, ">") + &"\nx".repeat(n)),
+            ("quotes, then blank lines", &|n| {
+                depth(n, ">") + &"\n".repeat(n)
+            }),
+            ("allowed quotes of a long text", &|n| {
+                depth(90, ">") + &" x".repeat(n)
+            }),
+            ("allowed quotes, then lines", &|n| {
+                depth(90, ">") + &"\nx".repeat(n)
+            }),
+            ("items", &|n| depth(n, "- ")),
+            ("numbers", &|n| depth(n, "1. ")),
+            ("allowed numbers", &|n| {
+                (depth(40, "1. ") + "\n\n").repeat(n / 40)
+            }),
+            ("items in quotes", &|n| depth(n, "> - ")),
+            ("quotes around code", &|n| {
+                depth(n, ">") + "\n```\n" + &"x\n".repeat(n)
+            }),
+            ("opened emphasis", &|n| "*a _b ".repeat(n)),
+            ("nested emphasis", &|n| {
+                "*a **b ".repeat(n) + &"c** d*".repeat(n)
+            }),
+            ("opened links", &|n| "[a](".repeat(n)),
+            ("columns without cells", &|n| {
+                "|a".repeat(n) + "|\n" + &"|-".repeat(n) + "|\n" + &"|\n".repeat(n)
+            }),
+            ("empty columns", &|n| {
+                "|".repeat(n) + "\n" + &"|-".repeat(n - 1) + "|\n" + &"|\n".repeat(n)
+            }),
+            ("a long name", &|n| {
+                format!("|{}|b|\n|-|-|\n", "a ".repeat(n)) + &"|c|d|\n".repeat(n)
+            }),
+        ];
+        for (name, text) in cases {
+            let (one, two) = (work(&text(2_000)), work(&text(4_000)));
+            // A row has at most its 80 columns, of up to four bytes each.
+            assert!(two <= text(4_000).len() * 400, "{name}: {two}");
+            assert!(two <= one * 9 / 4, "{name}: {one}, then {two}");
+        }
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_shown_as_it_is_written() {
+        let deep = ">".repeat(101);
+        assert_eq!(
+            shown(&format!("*a*\n\n{deep}x\n*b*"), 120),
+            format!("a\n\n{deep}x\n*b*\n")
+        );
+        // Half of a row stays for the text.
+        assert_eq!(
+            shown(&(">".repeat(50) + "some text"), 20),
+            "▎ ▎ ▎ ▎ ▎ some text\n"
+        );
+    }
+
     /// Rendering piece by piece gives the same result as rendering the whole.
     #[test]
     fn a_stream_ends_as_the_whole() {
         let markdown = "# A\n\none two\nthree\n\n- a\n\n- b\n\n```js\nlet x = 1\n\nlet y\n```\n\nend **of** it\n\n> q\n\n1. x\n2. y\n";
-        let mut stream = Stream::default();
-        let mut rows = Vec::new();
-        for (at, c) in markdown.char_indices() {
-            rows = stream.rows(&markdown[..at + c.len_utf8()], 20, &theme());
+        let deep = format!("# A\n\nb\n\n{}c\n\nd", "> ".repeat(80));
+        for markdown in [markdown, &deep] {
+            let mut stream = Stream::default();
+            let mut rows = Vec::new();
+            for (at, c) in markdown.char_indices() {
+                rows = stream.rows(&markdown[..at + c.len_utf8()], 20, &theme());
+            }
+            assert_eq!(rows, render(markdown, 20, &theme()).rows);
         }
-        assert_eq!(rows, render(markdown, 20, &theme()).rows);
     }
 }

@@ -5,6 +5,7 @@ pub mod card;
 pub mod diff;
 pub mod highlight;
 pub mod markdown;
+mod nesting;
 mod table;
 pub mod text;
 pub mod theme;

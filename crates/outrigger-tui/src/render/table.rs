@@ -9,6 +9,8 @@ use super::theme::{Role, Theme};
 
 /// Columns between two cells.
 const GAP: usize = 3;
+/// Maximum width of the name of a column where each row repeats it.
+const MAX_NAME: usize = 40;
 /// Minimum width of the cells of a table that is too wide; with less room its rows become lists.
 const MIN_CELL: usize = 12;
 
@@ -35,7 +37,8 @@ impl Table {
             .iter()
             .zip(self.natural())
             .any(|(width, natural)| *width < natural && *width < MIN_CELL);
-        if is_narrow {
+        let gaps = GAP * widths.len().saturating_sub(1);
+        if is_narrow || gaps > room {
             return self.as_list(room, theme);
         }
         let mut rows = Vec::new();
@@ -85,12 +88,18 @@ impl Table {
         let Some((names, cells)) = self.cells.split_first() else {
             return Vec::new();
         };
+        let short: Vec<String> = names.iter().map(|it| text::cut(it, MAX_NAME)).collect();
         let mut rows = Vec::new();
         for (n, row) in cells.iter().enumerate() {
             if n > 0 {
                 rows.push(text::row(vec![("─".to_owned(), theme.style(Role::Dim))]));
             }
-            for (name, cell) in names.iter().zip(row) {
+            // The parser adds cells to short rows: they would be many more than the text has.
+            let filled = row.iter().rposition(|it| !it.is_empty());
+            let row = row.get(..filled.map_or(0, |it| it + 1));
+            // The first row has the names whole.
+            let names = if n == 0 { names } else { &short };
+            for (name, cell) in names.iter().zip(row.unwrap_or_default()) {
                 let pieces = [(format!("{name}: "), head()), (cell.clone(), Style::new())];
                 let next = [("  ".to_owned(), Style::new())];
                 rows.extend(wrap(&pieces, room, &[], &next));
