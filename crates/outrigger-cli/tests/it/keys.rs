@@ -146,6 +146,12 @@ fn no_key_of_the_users_goes_to_an_address_of_a_plugins() {
             let hook = hook.replace("BASE", &base);
             let source = format!("export const P = async () => ({{ {hook} }})\n");
             let plugin = world.plugin("leads", &source);
+            // Who changes a label has no part in it.
+            let label = "config: async (c) => { c.provider.acme.name = 'Other' }";
+            world.plugin(
+                "label",
+                &format!("export const P = async () => ({{ {label} }})\n"),
+            );
             let model = if granted { "model = true\n" } else { "" };
             let rules = format!("[plugins.{plugin:?}]\nhosts = [\"127.0.0.1\"]\n{model}");
             granting(&world, &rules);

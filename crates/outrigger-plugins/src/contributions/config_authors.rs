@@ -1,6 +1,8 @@
 //! Who put an entry into the configuration or changed it there, by `config` hooks: all of them, in the order in which the chain called
-//! them. What is run, read or requested for the entry is held to what each of them may do, so that none lends another its rights.
+//! them. What is run, read or requested for the entry is held to what each of them may do, so that none lends another its rights. Who
+//! changes a label of a provider or of its models has no part in its requests.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,6 +11,24 @@ use outrigger_protocol::id::PluginId;
 use serde_json::Value;
 
 use crate::plugins::Plugins;
+
+/// Settings of a provider that only show, sort or filter it. All others have a part in where requests go, and with what.
+const PROVIDER_LABELS: [&str; 3] = ["blacklist", "name", "whitelist"];
+/// Settings of a model that only describe it.
+const MODEL_LABELS: [&str; 12] = [
+    "attachment",
+    "cost",
+    "experimental",
+    "family",
+    "limit",
+    "modalities",
+    "name",
+    "reasoning",
+    "release_date",
+    "status",
+    "temperature",
+    "tool_call",
+];
 
 impl Plugins {
     /// Returns the plugins whose `config` hooks put this entry there or changed it, in the order of the calls.
@@ -70,7 +90,9 @@ fn authors(steps: &[Arc<ConfigStep>], at: &str) -> BTreeMap<String, Vec<usize>> 
             .collect();
         let mut touched: Vec<(&String, Vec<usize>)> = Vec::new();
         for (name, value) in &after {
-            if before.get(name) == Some(value) {
+            let known = before.get(name);
+            if known == Some(value) || known.is_some_and(|it| decides(at, it) == decides(at, value))
+            {
                 continue;
             }
             let is_new = !before.contains_key(name);
@@ -95,6 +117,23 @@ fn authors(steps: &[Arc<ConfigStep>], at: &str) -> BTreeMap<String, Vec<usize>> 
         }
     }
     all
+}
+
+/// Returns the part of an entry that decides what is done for it.
+fn decides<'a>(at: &str, entry: &'a Value) -> Cow<'a, Value> {
+    if at != "/provider" || !entry.is_object() {
+        return Cow::Borrowed(entry);
+    }
+    let mut entry = entry.clone();
+    if let Value::Object(fields) = &mut entry {
+        fields.retain(|key, _| !PROVIDER_LABELS.contains(&key.as_str()));
+        if let Some(Value::Object(models)) = fields.get_mut("models") {
+            for model in models.values_mut().filter_map(Value::as_object_mut) {
+                model.retain(|key, _| !MODEL_LABELS.contains(&key.as_str()));
+            }
+        }
+    }
+    Cow::Owned(entry)
 }
 
 /// Returns the entries of an object by their keys, or the items of a list by their texts.
@@ -196,6 +235,78 @@ mod tests {
                 .unwrap_or_default();
             assert_eq!(found, of_a, "{what}");
         }
+    }
+
+    /// Row 1347 of docs/bypass.md.
+    #[test]
+    fn a_provider_is_of_those_who_decide_where_its_requests_go_and_with_what() {
+        let users = json!({
+            "npm": "n", "name": "Mine", "options": { "baseURL": "https://mine.test", "apiKey": "k" },
+            "models": { "m": { "name": "M", "limit": { "context": 1 } } },
+        });
+        let changed = |pointer: &str, value: Value| {
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            let mut entry = users.clone();
+            entry.pointer_mut(parent).unwrap()[key] = value;
+            entry
+        };
+        let step = |plugin, before: &Value, after: &Value| {
+            let config = |entry: &Value| json!({ "provider": { "p": entry } });
+            Arc::new(ConfigStep {
+                plugin,
+                before: config(before),
+                after: config(after),
+            })
+        };
+        for (pointer, decides) in [
+            ("/options/baseURL", true),
+            ("/options/apiKey", true),
+            ("/options/headers", true),
+            ("/options/timeout", true),
+            ("/options/resourceName", true),
+            ("/npm", true),
+            ("/api", true),
+            ("/env", true),
+            ("/id", true),
+            ("/unknown", true),
+            ("/models/m/id", true),
+            ("/models/m/provider", true),
+            ("/models/m/headers", true),
+            ("/models/m/options", true),
+            ("/models/m/variants", true),
+            ("/models/new", true),
+            ("/name", false),
+            ("/whitelist", false),
+            ("/blacklist", false),
+            ("/models/m/name", false),
+            ("/models/m/limit", false),
+            ("/models/m/cost", false),
+        ] {
+            let after = changed(pointer, json!("other"));
+            let of = authors(&[step(0, &users, &after)], "/provider");
+            assert_eq!(of.contains_key("p"), decides, "{pointer}");
+        }
+        // One changes the address, the other one the label.
+        let moved = changed("/options/baseURL", json!("https://theirs.test"));
+        let mut labelled = moved.clone();
+        labelled["name"] = json!("Theirs");
+        let both = [step(0, &users, &moved), step(1, &moved, &labelled)];
+        assert_eq!(authors(&both, "/provider")["p"], [0]);
+        // Who adds a provider is its author, whatever is in it, and who removes one.
+        let labels = json!({ "name": "x" });
+        assert_eq!(
+            authors(
+                &steps(&[(2, json!({ "provider": { "p": labels } }))]),
+                "/provider"
+            )["p"],
+            [2]
+        );
+        // What a server of MCP or a command has is all of its own.
+        let named = [
+            (0, json!({ "mcp": { "p": { "name": "a" } } })),
+            (1, json!({ "mcp": { "p": { "name": "b" } } })),
+        ];
+        assert_eq!(authors(&steps(&named), "/mcp")["p"], [0, 1]);
     }
 
     #[test]
