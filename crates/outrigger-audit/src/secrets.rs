@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_config::Loaded;
+use outrigger_protocol::keys::is_secret_in_texts;
 use outrigger_store::{Retention, Store};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub fn prepare(store: &Store, config: &Loaded, env: &BTreeMap<String, String>) {
         tracing::warn!("[audit] {error}");
     }
     let mut secrets = Vec::new();
-    differing(&config.value, &config.redacted(), &mut secrets);
+    differing("", &config.value, &config.redacted(), &mut secrets);
     secrets.extend(config.secrets().iter().cloned());
     store.redactor().hide(secrets);
     store.redactor().hide_environment(env);
@@ -52,20 +53,71 @@ fn texts(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// Collects the texts of `value` that differ in `shown`.
-fn differing(value: &Value, shown: &Value, out: &mut Vec<String>) {
+/// Collects the texts of `value` that differ in `shown` and are secrets anywhere. Shown without its values are also the variables and
+/// headers of servers, whose names and values may be ordinary words.
+fn differing(name: &str, value: &Value, shown: &Value, out: &mut Vec<String>) {
     match (value, shown) {
         (Value::Object(a), Value::Object(b)) => {
             for (key, value) in a {
-                differing(value, b.get(key).unwrap_or(&Value::Null), out);
+                differing(key, value, b.get(key).unwrap_or(&Value::Null), out);
             }
         }
         (Value::Array(a), Value::Array(b)) => {
+            // An argument that is hidden follows the name of a secret.
+            let name = if name == "command" { "secret" } else { name };
             for (value, shown) in a.iter().zip(b) {
-                differing(value, shown, out);
+                differing(name, value, shown, out);
             }
         }
-        (a, b) if a != b => texts(a, out),
+        (Value::String(text), shown) if value != shown => {
+            // Of a URL with a password, the password is shown by no other text.
+            let is_part = shown.as_str().is_some_and(|it| it.len() > text.len() / 2);
+            let last = text.rsplit_once(' ').map(|(_, last)| last);
+            let words = [Some(text.as_str()), last].into_iter().flatten();
+            let is_secret =
+                |it: &&str| is_part && it.contains("://") || is_secret_in_texts(name, it);
+            out.extend(words.filter(is_secret).map(str::to_owned));
+        }
+        (a, b) if a != b && !a.is_string() => {
+            let mut found = Vec::new();
+            texts(a, &mut found);
+            found.retain(|it| is_secret_in_texts(name, it));
+            out.extend(found);
+        }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What is hidden in the configuration need not be a secret anywhere else.
+    #[test]
+    fn variables_of_servers_are_secrets_by_their_names_and_values() {
+        let value = json!({
+            "mcp": { "a": {
+                "command": ["run", "--token", "abcdefgh", "--mode", "production"],
+                "environment": { "NODE_ENV": "production", "DEBUG": "true", "BRANCH": "main", "API_TOKEN": "topsecret1" },
+                "headers": { "Content-Type": "application/json", "Authorization": "Bearer abcdefgh1" },
+            } },
+            "provider": { "p": { "options": { "apiKey": "ollama", "baseURL": "https://me:passw0rd@h/" } } },
+        });
+        let shown = outrigger_config::redacted(&value);
+        assert_eq!(shown["mcp"]["a"]["environment"]["NODE_ENV"], "(redacted)");
+        let mut found = Vec::new();
+        differing("", &value, &shown, &mut found);
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                "Bearer abcdefgh1",
+                "abcdefgh",
+                "abcdefgh1",
+                "https://me:passw0rd@h/",
+                "topsecret1",
+            ]
+        );
     }
 }

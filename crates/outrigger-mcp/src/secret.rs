@@ -1,21 +1,25 @@
-//! Removes configured values, which contain keys, from a server's output before it is logged, stored or shown to the
+//! Removes configured keys from a server's output before it is logged, stored or shown to the
 //! model (invariant 10).
 
-/// Minimum length; shorter values are words and numbers, and removing them would damage texts.
-const MIN_SECRET_LENGTH: usize = 8;
+use outrigger_protocol::keys::is_secret_in_texts;
 
-/// The configured values of one server.
+/// The configured values of one server that are secrets.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// Takes the values of `environment` or `headers`, and what follows `Bearer ` and the like in them.
-    pub(crate) fn new<'a>(values: impl IntoIterator<Item = &'a String>) -> Self {
+    /// Takes the secrets of `environment` or `headers`, and what follows `Bearer ` and the like in them. Other values stay: a
+    /// project's folder or `production` is in many texts.
+    pub(crate) fn new<'a>(values: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
+        let parts = |(name, value): (&'a String, &'a String)| {
+            [Some(value.as_str()), value.rsplit(' ').next()]
+                .into_iter()
+                .flatten()
+                .filter(|value| is_secret_in_texts(name, value))
+        };
         let mut all: Vec<String> = values
             .into_iter()
-            .flat_map(|value| [Some(value.as_str()), value.rsplit(' ').next()])
-            .flatten()
-            .filter(|value| value.len() >= MIN_SECRET_LENGTH)
+            .flat_map(parts)
             .map(str::to_owned)
             .collect();
         // A value that contains another one comes first.
@@ -42,11 +46,18 @@ mod tests {
 
     #[test]
     fn values_are_hidden_with_and_without_the_word_before_them() {
-        let values = ["Bearer abcdefgh1234".to_owned(), "on".to_owned()];
-        let secrets = Secrets::new(&values);
+        let values = [
+            ("Authorization", "Bearer abcdefgh1234"),
+            ("DEBUG", "on"),
+            ("NODE_ENV", "production"),
+            ("ROOT", "/home/me/project"),
+        ];
+        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let secrets = Secrets::new(values.iter().map(|(name, value)| (name, value)));
+        let text = "got Bearer abcdefgh1234, token=abcdefgh1234 on /home/me/project in production";
         assert_eq!(
-            secrets.hide("got Bearer abcdefgh1234, token=abcdefgh1234 on".to_owned()),
-            "got ***, token=*** on"
+            secrets.hide(text.to_owned()),
+            "got ***, token=*** on /home/me/project in production"
         );
     }
 }

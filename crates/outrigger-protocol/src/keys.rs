@@ -146,6 +146,56 @@ pub fn is_secret_option(name: &str, value: &str) -> bool {
         && !value.chars().all(is_word)
 }
 
+/// Values that settings have in the place of a key that a local server does not check.
+const NO_KEYS: [&str; 16] = [
+    "anything",
+    "changeme",
+    "default",
+    "disabled",
+    "example",
+    "ignored",
+    "lm-studio",
+    "localhost",
+    "no-key",
+    "no-key-required",
+    "not-needed",
+    "not-required",
+    "ollama",
+    "placeholder",
+    "required",
+    "unused",
+];
+/// Minimum length of a value that is a secret by its characters alone.
+const MIN_RANDOM_LENGTH: usize = 20;
+
+/// Returns whether a value of this name is a secret that must be removed wherever it occurs in a text. Ordinary words, which occur in
+/// any text, are none: removing `production` or `main`, since a variable has it, would make texts wrong. In its own place such
+/// a value is hidden by [`is_secret_name`] as before.
+#[must_use]
+pub fn is_secret_in_texts(name: &str, value: &str) -> bool {
+    let words = words(name);
+    let is_plain = words.last().is_some_and(|it| PLAIN.contains(&it.as_str()));
+    let is_number = value.len() < MIN_RANDOM_LENGTH && value.bytes().all(|b| b.is_ascii_digit());
+    let is_path = value.starts_with(['/', '~', '.']);
+    let is_ordinary = is_number || is_path || NO_KEYS.contains(&value.to_lowercase().as_str());
+    looks_like_key(value)
+        || is_random(value)
+        || value.len() >= MIN_SECRET_LENGTH && !is_ordinary && !is_plain && is_secret_name(name)
+}
+
+/// Returns whether nobody would write it: a long run of hexadecimal digits, or letters in both cases with digits.
+fn is_random(value: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| value.as_bytes().iter().any(is);
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"+/=_-".contains(&b);
+    let is_hex = value.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    value.len() >= MIN_RANDOM_LENGTH
+        && !value.starts_with('/')
+        && value.bytes().all(is_part)
+        && has(u8::is_ascii_digit)
+        && (is_hex || is_mixed)
+}
+
 /// Splits `accountKey`, `account_key` or `ACCOUNT-KEY` into words in lower case.
 #[must_use]
 pub fn words(name: &str) -> Vec<String> {
@@ -236,6 +286,44 @@ fn is_secret_parameter(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ordinary_values_stay_in_texts() {
+        for (name, value) in [
+            ("NODE_ENV", "production"),
+            ("GIT_BRANCH", "main"),
+            ("DEBUG", "true"),
+            ("RETRIES", "1"),
+            ("USER", "octocat-1990"),
+            ("content-type", "application/json"),
+            ("LANG", "en_US.UTF-8"),
+            ("RUST_LOG", "info,sqlx=warn"),
+            ("IMAGE", "node-20.11.1-alpine"),
+            ("DATABASE_HOST", "db.internal.example"),
+            ("PROJECT_ROOT", "/home/me/A-Project-Of-2024-And-Later"),
+            ("TOKENIZERS_PARALLELISM", "false"),
+            ("SECRETS_REGION", "us-east-1"),
+            ("COOKIE_DOMAIN", "example.com"),
+            ("TOKEN_TIMEOUT", "600000000"),
+            ("apiKey", "ollama"),
+            ("apiKey", "lm-studio"),
+            ("apiKey", "not-needed"),
+            ("PRIVATE_KEY_PATH", "/home/me/.ssh/id_rsa"),
+        ] {
+            assert!(!is_secret_in_texts(name, value), "{name}={value}");
+        }
+        for (name, value) in [
+            ("apiKey", "correcthorse"),
+            ("DB_PASSWORD", "hunter2hunter2"),
+            ("Authorization", "Bearer abcdefgh"),
+            ("X", "sk-abcdefghijkl"),
+            ("ANYTHING", "3f786850e387550fdab836ed7e6dc881de23001b"),
+            ("ANYTHING", "wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY"),
+            ("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"),
+        ] {
+            assert!(is_secret_in_texts(name, value), "{name}={value}");
+        }
+    }
 
     #[test]
     fn secrets_are_known_by_their_names_or_as_what_nobody_chooses() {

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use outrigger_protocol::keys::is_secret_name;
+use outrigger_protocol::keys::is_secret_in_texts;
 use serde_json::{Map, Value};
 
 use crate::ConfigError;
@@ -43,8 +43,11 @@ impl Scope<'_> {
     fn note(&self, variable: Option<&str>, value: &str) {
         let is_word = !value.contains(char::is_whitespace) || value.starts_with("-----BEGIN");
         let is_secret = match variable {
-            Some(name) => is_secret_name(name) || name.to_ascii_uppercase().ends_with("KEY"),
-            None => is_word,
+            Some(name) if name.to_ascii_uppercase().ends_with("KEY") => {
+                is_secret_in_texts("key", value)
+            }
+            Some(name) => is_secret_in_texts(name, value),
+            None => is_word && is_secret_in_texts("key", value),
         };
         if is_secret && value.len() >= MIN_SECRET_LENGTH && !value.starts_with('/') {
             self.secrets.borrow_mut().insert(value.to_owned());

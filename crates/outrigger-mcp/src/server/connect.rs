@@ -151,7 +151,7 @@ impl Server {
                     command: launch.command,
                     cwd: launch.cwd,
                     env: launch.env,
-                    secrets: Secrets::new(environment.values()),
+                    secrets: Secrets::new(environment),
                 };
                 let link = Stdio::start(&self.name, &program, &launch.spawner, self.around.roots())
                     .await?;

@@ -67,7 +67,7 @@ impl Remote {
             url: url.to_owned(),
             bearer: bearer.filter(|_| !sent.contains_key(AUTHORIZATION)),
             headers: sent,
-            secrets: Secrets::new(headers.values()),
+            secrets: Secrets::new(headers),
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock, RwLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use outrigger_files::sync;
-use outrigger_protocol::keys::{KEY_PREFIXES, looks_like_key};
+use outrigger_protocol::keys::{KEY_PREFIXES, is_secret_in_texts, looks_like_key};
 use serde_json::Value;
 
 /// Replacement of a secret.
@@ -62,15 +62,15 @@ impl Redactor {
         known.sort_by_key(|value| std::cmp::Reverse(value.len()));
     }
 
-    /// Adds the values of variables whose name indicates a secret.
+    /// Adds the values of variables that are likely secrets.
     pub fn hide_environment<'a>(
         &self,
         variables: impl IntoIterator<Item = (&'a String, &'a String)>,
     ) {
-        let found = variables.into_iter().filter(|(name, _)| is_secret(name));
-        // A path or a boolean is not a secret, and may occur in any text.
-        let found = found.map(|(_, value)| value.clone());
-        self.hide(found.filter(|value| value.len() >= 8 && !value.starts_with('/')));
+        // A path, a boolean or a region is not a secret, and may occur in any text.
+        let found = variables.into_iter();
+        let found = found.filter(|(name, value)| is_secret_in_texts(name, value));
+        self.hide(found.map(|(_, value)| value.clone()));
     }
 
     /// Removes the secrets from a text.
@@ -305,6 +305,24 @@ mod tests {
     }
 
     proptest::proptest! {
+        /// Whatever the environment has under such names, a text stays as it is.
+        #[test]
+        fn ordinary_values_of_the_environment_stay(
+            name in "(NODE_ENV|BRANCH|USER|LANG|TOKENIZERS_PARALLELISM|COOKIE_DOMAIN)",
+            value in "(true|1|main|production|[a-z]{1,12}(-[a-z0-9]{1,6})?|[0-9]{1,9}|/[a-zA-Z0-9/]{1,20})",
+            before in "[a-z ]{0,20}",
+        ) {
+            proptest::prop_assume!(!is_secret_in_texts("", &value));
+            let redactor = Redactor::default();
+            // A word after the name of a secret is one, as ever.
+            let name = name.replace("TOKENIZERS_PARALLELISM", "SECRETS_REGION");
+            redactor.hide_environment([(&name, &value)]);
+            let text = format!("{before} {value} {before}/{value}.x");
+            let mut cleaned = text.clone();
+            redactor.clean(&mut cleaned);
+            proptest::prop_assert_eq!(cleaned, text);
+        }
+
         #[test]
         fn a_known_value_is_never_left(before in ".{0,20}", value in "[a-zA-Z0-9=:/@-]{6,20}", after in ".{0,20}") {
             proptest::prop_assume!(!REMOVED.contains(value.as_str()));
