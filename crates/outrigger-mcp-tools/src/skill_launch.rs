@@ -1,8 +1,9 @@
 //! How the servers of skills start: those of a plugin's skill in the sandbox of the plugin, all others as configured servers do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outrigger_files::sync::lock;
 use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest, Launcher, Options, Placement};
 use outrigger_sandbox::{SandboxOverride, SandboxOverrides, Spawner};
 
@@ -24,11 +25,20 @@ fn label(server: &str) -> String {
 }
 
 impl Held {
-    /// Starts a server in this sandbox from now on.
-    pub(crate) fn sandbox(&self, server: &str, own: Option<SandboxOverride>) {
+    /// Starts a skill's server in this sandbox from now on.
+    pub(crate) fn sandbox(&self, server: &str, skill: &Path, own: Option<SandboxOverride>) {
+        lock(&self.origins).insert(server.to_owned(), skill.to_owned());
         if let Some(own) = own {
             self.sandboxes.set(label(server), own);
         }
+    }
+
+    /// Returns whether a server of another skill runs under this name, and one of them in a plugin's sandbox: neither gets the
+    /// process or the rights of the other, even if both describe the same server.
+    pub(crate) fn is_of_another(&self, server: &str, skill: &Path, is_of_plugin: bool) -> bool {
+        let origin = lock(&self.origins).get(server).cloned();
+        let is_sandboxed = || self.sandboxes.of(&label(server)).is_some();
+        origin.is_some_and(|it| it != skill) && (is_of_plugin || is_sandboxed())
     }
 
     /// Returns the options of the session's servers.
@@ -69,5 +79,35 @@ impl Launcher for SkillLauncher {
 
     fn placement(&self, request: &LaunchRequest) -> Option<Placement> {
         self.others.as_ref()?.placement(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outrigger_sandbox::Policy;
+
+    /// Row 1349 of docs/bypass.md.
+    #[test]
+    fn a_server_keeps_the_sandbox_of_the_skill_that_it_comes_from() {
+        let own = || SandboxOverride {
+            policy: Policy::default(),
+            variables: Vec::new(),
+            proxy_redirect: None,
+            held: Arc::new(()),
+        };
+        let [plugins, users, others] =
+            ["/plugin/skill", "/home/skill", "/home/other"].map(Path::new);
+        let held = Held::default();
+        assert!(!held.is_of_another("a", plugins, true));
+        held.sandbox("a", plugins, Some(own()));
+        // Loaded again.
+        assert!(!held.is_of_another("a", plugins, true));
+        // It would run in the plugin's sandbox.
+        assert!(held.is_of_another("a", users, false));
+        held.sandbox("b", users, None);
+        // The plugin would have the process of the user's.
+        assert!(held.is_of_another("b", plugins, true));
+        assert!(!held.is_of_another("b", others, false));
     }
 }

@@ -1,6 +1,7 @@
 //! The running MCP servers of skills, by session: what each session has loaded, and its processes while there are any.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub struct SkillServers {
 pub(crate) struct Held {
     /// The entries of its loaded skills, by name of the server.
     pub(crate) entries: Mutex<Map<String, Value>>,
+    /// The folders of the skills that they come from.
+    pub(crate) origins: Mutex<BTreeMap<String, PathBuf>>,
     /// Server and tool behind each name that the model knows. Kept while the processes are stopped.
     pub(crate) tools: Mutex<BTreeMap<String, (String, String)>>,
     /// The processes, while there are any.

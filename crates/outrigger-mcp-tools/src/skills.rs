@@ -26,6 +26,7 @@ use crate::register::is_ours;
 use crate::skill_servers::{Calling, Held, SOURCE, is_of_skill};
 use crate::tool::{McpTool, answered_as, call, declared};
 
+const OF_ANOTHER: &str = "another skill of this session has a server of that name";
 /// Maximum wait for a server's start within a call, in addition to the call's own.
 const START: Duration = Duration::from_secs(30);
 
@@ -89,8 +90,11 @@ pub async fn start_skill_servers(
             .as_ref()
             .map_err(|why| format!("it has no sandbox: {why}"));
         match sandboxed.and_then(|own| {
+            if held.is_of_another(&server.name, &skill.dir, own.is_some()) {
+                return Err(OF_ANOTHER.to_owned());
+            }
             let entry = may_start(&**host, skill, &server, &held)?;
-            held.sandbox(&server.name, own.clone());
+            held.sandbox(&server.name, &skill.dir, own.clone());
             Ok(entry)
         }) {
             Ok(entry) => wanted.push((server.name, entry)),
@@ -134,7 +138,7 @@ fn may_start(
         .get(&server.name)
         .is_some_and(|other| *other != entry)
     {
-        return Err("another skill of this session has a server of that name".to_owned());
+        return Err(OF_ANOTHER.to_owned());
     }
     let allowed = AllowedServers::new(host.folders());
     if (host.is_of_plugin(skill) || is_foreign(skill, host.folders()))

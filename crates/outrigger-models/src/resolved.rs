@@ -156,6 +156,9 @@ impl Resolved {
             Adapter::Plugin => format!("plugin:{}/{path}", self.provider.id),
             _ => self.provider.address(adapter, &self.model, &path)?,
         };
+        if let (Ok(url), false) = (url.parse(), self.provider.secrets.is_empty()) {
+            outrigger_net::warn_in_the_clear(&format!("provider:{}", self.provider.id), &url);
+        }
         let cloud = self.provider.cloud(&self.model);
         if adapter == Adapter::Anthropic && cloud == Some(Cloud::Vertex) {
             anthropic::for_vertex(body.fields());

@@ -3,7 +3,7 @@
 use std::fmt;
 
 pub(crate) use outrigger_protocol::keys::is_secret_name;
-use outrigger_protocol::keys::{KEY_PREFIXES, looks_like_key};
+use outrigger_protocol::keys::{KEY_PREFIXES, is_no_key, looks_like_key};
 
 /// Replacement of a key.
 pub(crate) const REMOVED: &str = "[key removed]";
@@ -36,9 +36,14 @@ impl Secrets {
     pub(crate) fn add(&mut self, secret: &Secret) {
         // Very short "keys" (local servers are configured with `x` or `none`) are not secret, and removing them would
         // make every message unreadable.
-        if secret.expose().len() >= 6 && !self.0.contains(secret) {
+        let is_key = secret.expose().len() >= 6 && !is_no_key(secret.expose());
+        if is_key && !self.0.contains(secret) {
             self.0.push(secret.clone());
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Removes the keys, and words that look like one.

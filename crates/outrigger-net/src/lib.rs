@@ -12,8 +12,9 @@
 mod callback;
 mod resolver;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
 use outrigger_network_proxy::hosts::{Hosts, Reach, is_public};
 use reqwest::{ClientBuilder, Url};
@@ -116,6 +117,28 @@ pub fn check_receiver(url: &Url) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Warns, once for each receiver and host, that a secret is sent to another machine without encryption.
+pub fn warn_in_the_clear(receiver: &str, url: &Url) {
+    static WARNED: OnceLock<Mutex<BTreeSet<String>>> = OnceLock::new();
+    if !is_in_the_clear(url) {
+        return;
+    }
+    let host = host_of(url);
+    let warned = WARNED.get_or_init(Mutex::default);
+    let mut warned = warned.lock().unwrap_or_else(PoisonError::into_inner);
+    if warned.insert(format!("{receiver} {host}")) {
+        tracing::warn!(
+            "[{receiver}] its key is sent unencrypted to another machine, {host}: everybody on the way can read it; use https"
+        );
+    }
+}
+
+/// Returns whether requests go to another machine without encryption.
+fn is_in_the_clear(url: &Url) -> bool {
+    let host = host_of(url);
+    url.scheme() == "http" && outrigger_sandbox::own_addresses(&host).is_empty()
+}
+
 /// Returns the host of a URL as named in rules.
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
@@ -153,6 +176,23 @@ pub fn builder() -> ClientBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Row 1369 of docs/bypass.md.
+    #[test]
+    fn only_this_machine_gets_keys_in_the_clear() {
+        for (url, is) in [
+            ("http://127.0.0.1:80/", false),
+            ("http://localhost/", false),
+            ("http://[::1]/", false),
+            ("http://a.localhost/", false),
+            ("https://example.com/", false),
+            ("http://example.com/", true),
+            ("http://192.168.0.1/", true),
+            ("http://localhost.example.com/", true),
+        ] {
+            assert_eq!(is_in_the_clear(&Url::parse(url).unwrap()), is, "{url}");
+        }
+    }
 
     #[test]
     fn addresses_of_this_machine_and_its_network_are_known() {

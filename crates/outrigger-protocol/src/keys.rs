@@ -177,10 +177,16 @@ pub fn is_secret_in_texts(name: &str, value: &str) -> bool {
     let is_plain = words.last().is_some_and(|it| PLAIN.contains(&it.as_str()));
     let is_number = value.len() < MIN_RANDOM_LENGTH && value.bytes().all(|b| b.is_ascii_digit());
     let is_path = value.starts_with(['/', '~', '.']);
-    let is_ordinary = is_number || is_path || NO_KEYS.contains(&value.to_lowercase().as_str());
+    let is_ordinary = is_number || is_path || is_no_key(value);
     looks_like_key(value)
         || is_random(value)
         || value.len() >= MIN_SECRET_LENGTH && !is_ordinary && !is_plain && is_secret_name(name)
+}
+
+/// Returns whether a key is one of the words that settings have in the place of a key that nobody checks.
+#[must_use]
+pub fn is_no_key(value: &str) -> bool {
+    NO_KEYS.contains(&value.to_lowercase().as_str())
 }
 
 /// Returns whether nobody would write it: a long run of hexadecimal digits, or letters in both cases with digits.

@@ -32,7 +32,7 @@ pub use policy::level::Level;
 pub use processes::freezer::{Freezer, ProcessFreeze};
 pub use processes::own::hide_host;
 pub use processes::procfs::start_time;
-pub use processes::socket_owners::{ProcSockets, command_listens};
+pub use processes::socket_owners::{ProcSockets, command_listens, own_addresses};
 pub use processes::{cgroup, ledger, memory, open_files, usage};
 pub use seccomp::calls::Calls;
 pub use seccomp::connects::Loopback;

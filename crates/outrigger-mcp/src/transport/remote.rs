@@ -123,6 +123,9 @@ impl Remote {
             && let Ok(url) = reqwest::Url::parse(&self.url)
         {
             outrigger_net::check_receiver(&url).map_err(|it| self.http(it.to_string()))?;
+            if token.is_some() || !self.secrets.is_empty() {
+                outrigger_net::warn_in_the_clear(&format!("mcp:{}", self.server), &url);
+            }
         }
         let request = match token {
             Some(token) => request.bearer_auth(token),

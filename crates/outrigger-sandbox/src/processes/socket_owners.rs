@@ -14,6 +14,9 @@ use crate::processes::tree::{Root, members};
 /// The state `TCP_LISTEN` in `/proc/net/tcp`.
 const LISTENS: &str = "0A";
 
+/// The names of this machine and of others.
+const HOSTS: &str = "/etc/hosts";
+
 /// Answers the proxy's queries from `/proc`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcSockets;
@@ -55,17 +58,14 @@ pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
 
 /// Returns whether a connection to this host, which is of this machine, goes to a command in a sandbox of any Outrigger of this user.
 /// What the user's settings name there is somebody else's: a command that has taken the port would be sent the user's keys. Other
-/// hosts than loopback addresses and `localhost` are not looked at. Reads `/proc`; the tables of sockets only where commands have some.
+/// hosts than loopback addresses, `localhost` and names that `/etc/hosts` gives to this machine are not looked at. Reads `/proc`; the tables of sockets only where commands have some.
 #[must_use]
 pub fn command_listens(host: &str, port: u16) -> bool {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.');
-    let is_local =
-        host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
-    let addresses: Vec<IpAddr> = match host.parse::<IpAddr>() {
-        Ok(ip) if ip.to_canonical().is_loopback() || ip.is_unspecified() => vec![ip],
-        Err(_) if is_local => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
-        _ => return false,
-    };
+    let addresses = own_addresses(host);
+    if addresses.is_empty() {
+        return false;
+    }
     let (commands, others): (Vec<u32>, Vec<u32>) =
         procfs::pids().partition(|it| tag::is_of_command(*it));
     let open: Vec<Option<Vec<u64>>> = commands.into_iter().map(open_sockets).collect();
@@ -86,6 +86,36 @@ pub fn command_listens(host: &str, port: u16) -> bool {
     };
     listening.iter().any(|it| theirs.contains(it))
         || is_hidden && !listening.is_empty() && !is_of_others()
+}
+
+/// Returns the loopback addresses of a host: a literal address, `localhost`, or a name in `/etc/hosts`.
+#[must_use]
+pub fn own_addresses(host: &str) -> Vec<IpAddr> {
+    own_addresses_by(host, || fs::read_to_string(HOSTS).unwrap_or_default())
+}
+
+/// `table`: the text of the table of names.
+fn own_addresses_by(host: &str, table: impl FnOnce() -> String) -> Vec<IpAddr> {
+    let is_own = |ip: &IpAddr| ip.to_canonical().is_loopback() || ip.is_unspecified();
+    let is_local =
+        host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
+    match host.parse::<IpAddr>() {
+        Ok(ip) => [ip].into_iter().filter(is_own).collect(),
+        Err(_) if is_local => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        Err(_) => named(host, &table()).filter(is_own).collect(),
+    }
+}
+
+/// Returns the addresses that a table of names (`hosts(5)`) gives to a name.
+fn named<'a>(name: &'a str, table: &'a str) -> impl Iterator<Item = IpAddr> + 'a {
+    table.lines().filter_map(move |line| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let address = words.next()?.parse().ok()?;
+        let mut names = words;
+        names
+            .any(|it| it.eq_ignore_ascii_case(name))
+            .then_some(address)
+    })
 }
 
 /// Returns the inodes of a process's sockets; `None` if its files cannot be seen.
@@ -236,6 +266,29 @@ fn has_open(pid: u32, socket: &str) -> bool {
 mod tests {
     use super::*;
     use std::net::TcpListener;
+
+    /// Row 1383 of docs/bypass.md.
+    #[test]
+    fn names_of_this_machine_are_known() {
+        let table = "127.0.0.1 localhost\n127.0.1.1\tbox box.lan # db2\n#127.0.0.1 off\n::1 Db\n10.0.0.7 far\n0.0.0.0 none\n";
+        for (host, want) in [
+            ("db", &["::1"][..]),
+            ("DB.", &["::1"]),
+            ("box.lan", &["127.0.1.1"]),
+            ("db2", &[]),
+            ("off", &[]),
+            ("far", &[]),
+            ("none", &["0.0.0.0"]),
+            ("other", &[]),
+            ("10.0.0.7", &[]),
+            ("127.0.0.9", &["127.0.0.9"]),
+        ] {
+            let host = host.trim_end_matches('.');
+            let found = own_addresses_by(host, || table.to_owned());
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found, want, "{host}");
+        }
+    }
 
     #[test]
     fn the_own_port_and_nobody_elses() {
