@@ -44,6 +44,7 @@ export function Settings() {
       </form>
       <Bridge url={values.bridge} change={(bridge) => setValues({ ...values, bridge })} />
       <Secrets list={values.secrets} change={(secrets) => setValues({ ...values, secrets })} />
+      <Kinds granted={values.fields} change={(fields) => setValues({ ...values, fields })} />
       <Rules rules={values.rules} change={(rules) => setValues({ ...values, rules })} />
     </main>
   )
@@ -85,6 +86,33 @@ function Secrets({ list, change }: { list: string[]; change: (list: string[]) =>
           </li>
         ))}
       </ul>
+    </section>
+  )
+}
+
+/** Kinds of fields that hold what is the user's, as the kernel names them. */
+const KINDS = [
+  ['password', 'Passwords'],
+  ['card', 'Payment cards'],
+  ['code', 'Codes that are valid once'],
+] as const
+
+/** Which fields of the user's may be read and typed in. Takes effect at once, as with secrets. */
+function Kinds({ granted, change }: { granted: string[]; change: (fields: string[]) => void }) {
+  const set = async (kind: string, on: boolean) => {
+    const fields = [...granted.filter((it) => it !== kind), ...(on ? [kind] : [])]
+    await tell('save', { settings: { fields } })
+    change(fields)
+  }
+  return (
+    <section aria-label="Fields">
+      <h2>Fields</h2>
+      <p>The agent neither reads these fields nor types in them, unless you allow it. Secrets are typed by their names without that.</p>
+      {KINDS.map(([kind, label]) => (
+        <label key={kind}>
+          <input type="checkbox" checked={granted.includes(kind)} onChange={(event) => void set(kind, event.target.checked)} /> {label}
+        </label>
+      ))}
     </section>
   )
 }

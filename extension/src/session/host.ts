@@ -46,7 +46,12 @@ export class Host {
     this.workspace = new Workspace(database)
     this.hooks = new Pipeline(kernel, admitted(kernel), (rows) => this.log.note(rows))
     this.tools = new Tools(this)
-    this.desk = new Desk(kernel, (text) => this.settings.secrets.hide(text), () => this.settings.rules())
+    this.desk = new Desk(
+      kernel,
+      (text) => this.settings.secrets.hide(text),
+      () => this.settings.rules(),
+      (field) => !this.settings.current.fields.includes(field),
+    )
     this.bridge = new Bridge(() => this.settings.bridge())
     this.questions = new Questions(
       () => this.notify({ notice: 'questions' }),

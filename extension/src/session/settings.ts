@@ -17,6 +17,8 @@ export interface Settings {
   routes: Route[]
   /** `NAME@HOST` of what may be typed by name; the values are with the key. */
   secrets: string[]
+  /** Kinds of the user's fields (`password`, `card`, `code`) that are read and filled in like other fields. */
+  fields: string[]
   /** The address of `outrigger bridge`, which files and commands go to then; empty: there is none. */
   bridge: string
 }
@@ -30,6 +32,7 @@ const DEFAULTS: Settings = {
   rules: [],
   routes: [],
   secrets: [],
+  fields: [],
   bridge: '',
 }
 

@@ -10,8 +10,9 @@ const CASES = JSON.parse(readFileSync(join(import.meta.dirname, '../../../crates
 export async function conformance({ page, world }) {
   const other = world.url.replace('127.0.0.1', 'localhost')
   const rules = [world.url, other].map((site) => ({ permission: 'browser', pattern: `${site}/*`, action: 'allow' }))
-  await page.tell('save', { settings: { rules, secrets: ['SHOP_PASSWORD@127.0.0.1'], maxSteps: 200 }, secrets: { SHOP_PASSWORD: 'hunter22' } })
+  const settings = { rules, secrets: ['SHOP_PASSWORD@127.0.0.1'], maxSteps: 200 }
   for (const [number, it] of CASES.entries()) {
+    await page.tell('save', { settings: { ...settings, fields: it.fields ?? [] }, secrets: { SHOP_PASSWORD: 'hunter22' } })
     const fill = (html) => html.replaceAll('{site}', world.url).replaceAll('{other}', other)
     world.pages = Object.fromEntries(Object.entries({ ...it.pages, ...it.other, ...it.more }).map(([path, html]) => [path, fill(html)]))
     const hand = new Hand(world, page, `ses_case${number}`)

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use outrigger_browser_core::field::FieldKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,6 +22,9 @@ struct Case {
     /// More of the first one.
     #[serde(default)]
     more: BTreeMap<String, String>,
+    /// Kinds of the user's fields that the settings grant.
+    #[serde(default)]
+    fields: Vec<FieldKind>,
     steps: Vec<Step>,
 }
 
@@ -147,7 +151,7 @@ async fn every_case_that_both_providers_share() {
             .chain(&case.more)
             .map(|(path, html)| (path.clone(), back(html)));
         let at = served(&pages.collect(), &other).await;
-        let Some(room) = Room::new(&at, &[]) else {
+        let Some(room) = Room::granting(&at, &[], case.fields.clone()) else {
             return;
         };
         for allowed in [&other, &inner] {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use outrigger_browser::{Browser, Options, Secrets, Sites, Source, tools};
+use outrigger_browser_core::field::FieldKind;
 use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Rights};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::event::Event;
@@ -175,6 +176,11 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) fn new(site: &str, ask: &[&str]) -> Option<Self> {
+        Self::granting(site, ask, Vec::new())
+    }
+
+    /// One whose settings grant fields of these kinds.
+    pub(crate) fn granting(site: &str, ask: &[&str], fields: Vec<FieldKind>) -> Option<Self> {
         let Some(program) = outrigger_browser::find() else {
             outrigger_test_support::skip::skip("there is no Chromium");
             return None;
@@ -196,7 +202,7 @@ impl Room {
             secrets: Secrets::of(&["SHOP_PASSWORD@127.0.0.1".into()], |_| {
                 Some("hunter22".into())
             }),
-            fields: Vec::new(),
+            fields,
             ask: ask.iter().map(|it| (*it).to_owned()).collect(),
             eval: false,
             record: Arc::new(move |record| records.lock().unwrap().push(record)),

@@ -197,7 +197,7 @@ export class Writer {
     const said = element ? await element.run(FOCUS) : await this.#onPage(FOCUS)
     const of = (name: string) => (typeof said[name] === 'string' ? said[name] : '')
     const kind = kernel.call('browser.field', { kind: of('type'), autocomplete: of('autocomplete'), name: of('name'), id: of('id') })
-    if (kind) throw ToolError.denied(`A ${kind} field of the user's has the focus: it is neither read nor typed in without a grant; Enter, Tab and Escape leave it as it is`)
+    if (kind && desk.protects(kind)) throw ToolError.denied(`A ${kind} field of the user's has the focus: it is neither read nor typed in without a grant; Enter, Tab and Escape leave it as it is`)
     if (said['frame'] === true && desk.hasSecret) throw ToolError.failed('A frame of another site has the focus, and a secret was typed: name the element by `ref`')
   }
 

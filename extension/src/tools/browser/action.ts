@@ -109,8 +109,8 @@ async function plan(input: Fields, context: Context): Promise<Planned> {
   const aim = typeof input['ref'] === 'string' ? await aimed(context, it, input['ref']) : { words: '', submits: false, field: null }
   const about = context.host.kernel.call('browser.action', { action: input, target: aim.words, submits: aim.submits })
   if (about.missing) throw ToolError.failed(`browser_action: ${about.missing}`)
-  if (aim.field && input['secret'] === undefined && (about.kind === 'type' || about.kind === 'fill')) {
-    throw ToolError.denied(`The field holds a ${aim.field} of the user's: it is neither read nor typed in without a grant; a secret of the user is typed by its name`)
+  if (aim.field && desk.protects(aim.field) && input['secret'] === undefined && (about.kind === 'type' || about.kind === 'fill')) {
+    throw ToolError.denied(`The field holds a ${aim.field} of the user's: it is neither read nor typed in without a grant; a secret of the user is typed by its name, and the settings grant fields of a kind`)
   }
   if (typeof input['url'] === 'string') await siteOf(context.host, input['url'])
   const { url = '' } = await chrome.tabs.get(it.id)

@@ -55,6 +55,8 @@ export class Desk {
     readonly hide: (text: string) => string,
     /** The rules that count. */
     readonly rules: () => Rule[],
+    /** Whether a kind of the user's fields is neither read nor typed in: the settings grant others. */
+    readonly protects: (field: string) => boolean,
   ) {
     this.network = new Network(kernel, rules)
     chrome.tabs.onRemoved.addListener((id) => this.#removed(id))

@@ -59,7 +59,7 @@ async function taken(kernel: Kernel, desk: Desk, tab: Tab, since: number): Promi
     tab: tab.name,
     url: main.url,
     title: hide(nodes[0]?.node.name ?? ''),
-    nodes: nodes.map(({ node, session }) => described(node, details.get(session), hide)),
+    nodes: nodes.map(({ node, session }) => described(node, details.get(session), desk)),
     origin: sites.get(main.id)?.origin ?? '',
     frames: inside,
     rules: desk.rules(),
@@ -184,10 +184,12 @@ function stateOf({ name, value: { value } }: { name: string; value: AxValue }): 
 }
 
 /** An element with what else is known of it, and without what is the user's. */
-function described(node: PageNode, details: Details | undefined, hide: (text: string) => string): PageNode {
-  const { value, ...rest } = { ...node, name: hide(node.name), actionable: node.actionable || (node.role !== 'text' && details?.clickable.has(node.key.node) === true) }
+function described(node: PageNode, details: Details | undefined, desk: Desk): PageNode {
+  const { value, ...rest } = { ...node, name: desk.hide(node.name), actionable: node.actionable || (node.role !== 'text' && details?.clickable.has(node.key.node) === true) }
   const field = details?.fields.get(node.key.node)
-  if (!field) return value === undefined ? rest : { ...rest, value: hide(value) }
+  const said = value === undefined ? {} : { value: desk.hide(value) }
+  if (!field) return { ...rest, ...said }
+  if (!desk.protects(field)) return { ...rest, field, ...said }
   // Bullets say how long a password is.
   return field === 'password' || !value ? { ...rest, field } : { ...rest, field, value: '(not shown)' }
 }
