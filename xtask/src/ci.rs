@@ -49,12 +49,16 @@ const STAGES: [Stage; 13] = [
     }),
 ];
 
-/// Stages that run in a second process beside `tests`, one after the other: they and the tests wait for other processes half
-/// of the time.
-const BESIDE_TESTS: [&str; 5] = ["parity", "clients", "browser", "extension", "dist"];
+/// Stages that run beside `tests`, each list in a process of its own, one after the other: they and the tests wait for other
+/// processes half of the time. Two lists, since one takes longer than the tests, and the machine would then be idle half of the time.
+const BESIDE_TESTS: [&[&str]; 2] = [&["parity", "clients", "browser"], &["extension", "dist"]];
 
-/// Set in that process: the file of skipped tests belongs to the first one.
+/// Set in these processes: the file of skipped tests belongs to the first one.
 const IS_BESIDE: &str = "OUTRIGGER_BESIDE_TESTS";
+
+/// Packages whose dependencies, and those of their tests, together turn on every feature that the workspace does. `cargo test --doc`
+/// of fewer would compile what the tests need a second time, with other features (a minute of CPU time).
+const WITH_ALL_FEATURES: [&str; 3] = ["outrigger-acp", "outrigger-cli", "outrigger-executors"];
 
 /// Free disk, in GiB, without which a first run does not start. It uses about 14 (builds 8, packages of npm 5), and a disk that
 /// is full after half an hour fails in many places that do not say why.
@@ -85,24 +89,23 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     }
     let is_chosen =
         |stage: &str| arguments.is_empty() || arguments.iter().any(|name| name == stage);
-    let (beside, stages): (Vec<&Stage>, Vec<&Stage>) = STAGES
-        .iter()
-        .filter(|(stage, _)| is_chosen(stage))
-        .partition(|(stage, _)| is_chosen("tests") && BESIDE_TESTS.contains(stage));
-    let beside: Vec<&str> = beside.iter().map(|(name, _)| *name).collect();
+    let beside = is_chosen("tests").then(|| BESIDE_TESTS.concat());
+    let stages = STAGES.iter().filter(|(stage, _)| {
+        is_chosen(stage) && !beside.iter().flatten().any(|other| other == stage)
+    });
     let mut times = Vec::new();
     let mut agents = None;
     for (name, stage) in stages {
         println!("==> {name}");
         let started = Instant::now();
-        let mut second = None;
+        let mut others = Vec::new();
         match *name {
             "setup" => agents = Some(setup::Agents::begin()),
             "tests" => {
                 if let Some(agents) = agents.take() {
                     agents.finish(Some(AGENTS_TIMEOUT));
                 }
-                second = Beside::start(&beside)?;
+                others = Beside::start_all(is_chosen)?;
             }
             _ => {}
         }
@@ -113,9 +116,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             );
         });
         times.push(format!("{name} {:.0} s", started.elapsed().as_secs_f64()));
-        // What the other process found is printed even if this stage failed: it was measured anyway.
-        let second = second.map_or(Ok(()), Beside::finish);
-        result.and(second)?;
+        // What the other processes found is printed even if this stage failed: it was measured anyway.
+        let others: Vec<Result> = others.into_iter().map(Beside::finish).collect();
+        others
+            .into_iter()
+            .fold(result, |all, other| all.and(other))?;
     }
     println!("==> all stages passed: {}", times.join(", "));
     if !is_beside {
@@ -124,7 +129,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     Ok(())
 }
 
-/// A second process of this program, with the stages that run beside the tests.
+/// Another process of this program, with stages that run beside the tests.
 struct Beside {
     process: Child,
     log: PathBuf,
@@ -133,14 +138,22 @@ struct Beside {
 }
 
 impl Beside {
-    /// Starts it if there are such stages.
-    fn start(stages: &[&str]) -> Result<Option<Self>> {
-        if stages.is_empty() {
-            return Ok(None);
-        }
+    /// Starts a process for each list of [`BESIDE_TESTS`] of which a stage is chosen.
+    fn start_all(is_chosen: impl Fn(&str) -> bool) -> Result<Vec<Self>> {
+        BESIDE_TESTS
+            .iter()
+            .map(|list| list.iter().copied().filter(|stage| is_chosen(stage)))
+            .map(Iterator::collect::<Vec<&str>>)
+            .filter(|stages| !stages.is_empty())
+            .map(|stages| Self::start(&stages))
+            .collect()
+    }
+
+    /// Starts it.
+    fn start(stages: &[&str]) -> Result<Self> {
         // It shares the release program; two builds of it would wait for each other.
         parity::release_binary()?;
-        let log = sh::work("beside-tests.log");
+        let log = sh::work(&format!("beside-tests-{}.log", stages.join("-")));
         let start = || {
             let file = fs::File::create(&log)?;
             command(std::env::current_exe()?)
@@ -154,12 +167,12 @@ impl Beside {
         let stages = stages.join(", ");
         let process = start().or_else(|error| failed(format!("cannot start {stages}: {error}")))?;
         println!("==> {stages}: beside the tests, printed after them");
-        Ok(Some(Self {
+        Ok(Self {
             process,
             log,
             started: Instant::now(),
             stages,
-        }))
+        })
     }
 
     /// Waits for its end and prints what it wrote.
@@ -299,7 +312,12 @@ fn tests() -> Result {
     let threads = threads();
     let mut examples = vec!["test", "--doc", "--quiet"];
     let crates = crates_with_examples()?;
-    examples.extend(crates.iter().flat_map(|name| ["--package", name]));
+    let crates = crates.iter().map(String::as_str);
+    examples.extend(
+        crates
+            .chain(WITH_ALL_FEATURES)
+            .flat_map(|name| ["--package", name]),
+    );
     let commands: &[&[&str]] = if nextest {
         &[
             &examples,

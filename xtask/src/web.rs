@@ -116,11 +116,11 @@ fn no_addresses() -> Result {
 }
 
 fn in_browser(binary: &std::path::Path, screens: bool) -> Result {
+    // Of the workspace: by itself its dependencies would be compiled again, with fewer features.
     check(&mut cargo(&[
         "build",
         "--quiet",
-        "--package",
-        "outrigger-store",
+        "--workspace",
         "--example",
         "fill",
     ]))?;

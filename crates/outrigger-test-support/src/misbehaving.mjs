@@ -11,10 +11,11 @@ const raw = (text, length = Buffer.byteLength(text)) => {
   head.writeUInt32BE(length)
   writeSync(CHANNEL, Buffer.concat([head, body]))
 }
+// 10 MiB: two hundred times what is logged of a process in a second.
 const flood = (fd) => {
   const line = Buffer.from("x".repeat(1023) + "\n")
   const block = Buffer.concat(Array(1024).fill(line))
-  for (let n = 0; n < 100; n++) {
+  for (let n = 0; n < 10; n++) {
     for (let at = 0; at < block.length; ) {
       try { at += writeSync(fd, block, at) } catch (error) { if (error.code !== "EAGAIN") throw error }
     }
@@ -77,7 +78,7 @@ const faults = {
   reads_nothing: () => { for (;;) {} },
   files: () => { try { for (;;) openSync("/dev/null") } catch {} },
   huge: ({ output }) => leave(output, "x".repeat(200 << 20)),
-  large: ({ output }) => leave(output, "y".repeat(16 << 20)),
+  large: ({ output }) => leave(output, "y".repeat(4 << 20)),
   deep: ({ output }) => { let deep = {}; for (let n = 0; n < 5000; n++) deep = { deep }; output.extra = deep; return leave(output, deep) },
   requests: async ({ client }) => { await Promise.all(Array.from({ length: 2000 }, () => client("/session").catch(() => {}))) },
   // A turn of a session of its own, which comes by here again.

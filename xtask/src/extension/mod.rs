@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use self::kernel::Toolchain;
+use self::kernel::{NativeTests, Toolchain};
 use crate::sh::{self, Arguments, check, command, there};
 use crate::{Result, failed, parity, setup, usage};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if !only_kernel {
         install(&folder())?;
     }
-    let kernel = kernel::checked(toolchain)?;
+    let kernel = kernel::checked(toolchain, NativeTests::OfTheCrate)?;
     if only_kernel {
         return Ok(());
     }
@@ -49,7 +49,7 @@ pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
         // This includes the optimiser.
         install(&folder())?;
     }
-    let kernel = kernel::checked(toolchain)?;
+    let kernel = kernel::checked(toolchain, NativeTests::OfTheWorkspace)?;
     if !is_installable {
         return Ok(Some(
             "extension: npm's registry does not answer: it was not built",

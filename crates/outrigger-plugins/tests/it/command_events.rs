@@ -70,7 +70,7 @@ impl CommandHost for Host {
     }
 }
 
-fn hook(event: HookEvent, command: &str) -> CommandHook {
+pub(crate) fn hook(event: HookEvent, command: &str) -> CommandHook {
     CommandHook {
         event,
         matcher: String::new(),

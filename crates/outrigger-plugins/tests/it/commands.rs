@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use outrigger_config::claude_hooks::{
-    BrokenHook, CommandHook, HookEvent, HookFile, HookScope, Unreadable,
-};
+use outrigger_config::claude_hooks::{BrokenHook, HookEvent, HookFile, HookScope, Unreadable};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{
     CommandFile, CommandHooks, CommandHost, PipelineContext, PipelineResult, Plugins, SessionAbout,
@@ -21,6 +19,7 @@ use outrigger_sandbox::{Policy, Spawner};
 use outrigger_test_support::process::alive;
 use serde_json::json;
 
+use crate::command_events::hook;
 use crate::support::*;
 
 /// The agent's side: no sandbox, or one that cannot be created, and an ordinary session.
@@ -65,17 +64,7 @@ impl CommandHost for Host {
 }
 
 fn file(scope: HookScope, commands: &[&str]) -> CommandFile {
-    let hook = |command: &&str| CommandHook {
-        event: HookEvent::PreToolUse,
-        matcher: String::new(),
-        command: (*command).to_owned(),
-        args: None,
-        timeout: Duration::from_secs(20),
-        condition: None,
-        runs_async: false,
-        wakes: false,
-        blocks_on_failure: false,
-    };
+    let hook = |command: &&str| hook(HookEvent::PreToolUse, command);
     CommandFile {
         hooks: HookFile {
             file: format!("/somewhere/{}/.claude/settings.json", scope.name()).into(),

@@ -46,13 +46,7 @@ async fn heard(plugins: &Plugins) -> String {
         "{:?}",
         result.records
     );
-    let texts: Vec<&str> = result.outputs[0]["system"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|text| text.as_str().unwrap())
-        .collect();
-    texts.join(" ")
+    system_texts(&result)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -381,11 +381,11 @@ fn floods() {
     large
       system params before: bad ok good ok | bad ok good ok  [a call in 50s]
           blame  nobody
-      tool: 16777216 bytes | 16777216 bytes  [a call in 50s]
+      tool: 4194304 bytes | 4194304 bytes  [a call in 50s]
           blame  nobody
       load: bad ok good ok | bad ok good ok  [a call in 50s]
           blame  bad (list)
-          log    (plugin list) tool `act` was skipped: its description and schema have 16777347 characters, more than 1048576
+          log    (plugin list) tool `act` was skipped: its description and schema have 4194435 characters, more than 1048576
     deep
       system params: bad error good ok | bad error good ok  [a call in 3.5s]
           blame  bad (log, record)

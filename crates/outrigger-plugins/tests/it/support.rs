@@ -264,20 +264,25 @@ pub(crate) async fn run(
         .await
 }
 
-/// `a1 b2 | a ok, b timeout` of a system transform.
-pub(crate) fn summary(result: &PipelineResult) -> String {
+/// `a1 b2` of a system transform.
+pub(crate) fn system_texts(result: &PipelineResult) -> String {
     let texts: Vec<&str> = result.outputs[0]["system"]
         .as_array()
         .unwrap()
         .iter()
         .map(|text| text.as_str().unwrap())
         .collect();
+    texts.join(" ")
+}
+
+/// `a1 b2 | a ok, b timeout` of a system transform.
+pub(crate) fn summary(result: &PipelineResult) -> String {
     let runs: Vec<String> = result
         .records
         .iter()
         .map(|r| format!("{} {}", r.plugin, r.outcome))
         .collect();
-    format!("{} | {}", texts.join(" "), runs.join(", "))
+    format!("{} | {}", system_texts(result), runs.join(", "))
 }
 
 /// `id stage code` of every plugin.

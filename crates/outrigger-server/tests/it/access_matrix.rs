@@ -40,6 +40,7 @@ enabled = true
 ";
 
 /// A rule under test.
+#[derive(Clone, Copy)]
 struct Case {
     permission: &'static str,
     action: &'static str,
@@ -56,6 +57,16 @@ struct Matrix {
 
 impl Matrix {
     async fn new(case: Case) -> Self {
+        Self::build(case, false).await
+    }
+
+    /// Creates one with settings that name its files as instructions. Each request of a model reads and checks all of these, so
+    /// that only what is about them uses it.
+    async fn with_instructions(case: Case) -> Self {
+        Self::build(case, true).await
+    }
+
+    async fn build(case: Case, has_instructions: bool) -> Self {
         let root = tempfile::Builder::new()
             .prefix("outrigger-matrix-")
             .tempdir()
@@ -92,7 +103,8 @@ impl Matrix {
             .iter()
             .flat_map(|it| it.names.iter())
             .filter(|(kind, _)| {
-                matches!(*kind, "relative" | "link" | "linked folder" | "hard link")
+                has_instructions
+                    && matches!(*kind, "relative" | "link" | "linked folder" | "hard link")
             })
             .map(|(_, name)| name.as_str())
             .collect();
@@ -270,6 +282,7 @@ async fn read_by_everybody(case: Case, least: usize) {
     ] {
         probe.run(&matrix, &mut faults).await;
     }
+    probes::instructions(case, &mut faults).await;
     // If no file of the project is denied, there is no patch to send.
     if case_has_project {
         routes::all_were_tried(&matrix, &mut faults);
@@ -324,6 +337,7 @@ async fn no_tool_shows_what_needs_approval() {
         for probe in [Probe::Tools, Probe::Prompts] {
             probe.run(&matrix, &mut faults).await;
         }
+        probes::instructions(case, &mut faults).await;
         faults.none(least);
     }
 }

@@ -19,7 +19,7 @@ const CANARY: &str = "canary-of-the-vault";
 const NAME: &str = "named-in-the-vault";
 /// The number of files in each folder, with the same names.
 const FILES: usize = 40;
-/// The maximum number of swaps.
+/// The maximum number of swaps, and with that of rounds.
 const SWAPS: usize = 6000;
 
 /// Swaps the folder until it is stopped.
@@ -49,6 +49,11 @@ impl Swapping {
             swaps
         });
         Self { stop, thread }
+    }
+
+    /// Returns whether nothing is swapped any more: one more round finds everything in its place.
+    fn is_over(&self) -> bool {
+        self.thread.is_finished()
     }
 
     fn end(self) {
@@ -119,6 +124,7 @@ async fn tools_stay_in_a_folder_that_is_swapped_for_a_link() {
     let swapping = Swapping::of(&harness.path(""), "work", "other");
     let of_file = Swapping::of(&harness.path(""), "one.txt", "one.link");
     for round in 0..rounds(12) {
+        let is_last = swapping.is_over() && of_file.is_over();
         let mut calls = Vec::new();
         for n in 0..FILES / 4 {
             let file = format!("work/f{n}.txt");
@@ -185,6 +191,9 @@ async fn tools_stay_in_a_folder_that_is_swapped_for_a_link() {
                 );
             }
         }
+        if is_last {
+            break;
+        }
     }
     swapping.end();
     of_file.end();
@@ -198,6 +207,7 @@ async fn routes_and_prompts_stay_in_a_folder_that_is_swapped_for_a_link() {
     let swapping = Swapping::of(&harness.path(""), "work", "other");
     let mut shown = 0;
     for round in 0..rounds(40) {
+        let is_last = swapping.is_over();
         let file = format!("f{}.txt", round % FILES);
         for path in [
             "/find?pattern=line".to_owned(),
@@ -228,6 +238,9 @@ async fn routes_and_prompts_stay_in_a_folder_that_is_swapped_for_a_link() {
         harness
             .ok("POST", &format!("/session/{session}/command"), command)
             .await;
+        if is_last {
+            break;
+        }
     }
     swapping.end();
     for request in harness.mock.requests() {

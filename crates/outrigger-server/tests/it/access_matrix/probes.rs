@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Faults, Location, Matrix, Victim, changes, processes};
+use super::{Case, Faults, Location, Matrix, Victim, changes, processes};
 use crate::harness::Harness;
 use outrigger_test_support::model::call;
 
@@ -14,7 +14,7 @@ pub(super) enum Probe {
     Names,
     /// Routes that take a file, or search.
     Routes,
-    /// Parts, mentions and instructions.
+    /// Parts and mentions.
     Prompts,
     /// Commands in the sandbox.
     Commands,
@@ -451,9 +451,7 @@ async fn prompts(matrix: &Matrix, faults: &mut Faults) {
         .harness
         .ok("POST", &format!("/session/{session}/command"), command)
         .await;
-    let last = matrix.harness.mock.last();
-    let by_command = last.texts("user").join("\n");
-    let system = last.texts("system").join("\n");
+    let by_command = matrix.harness.mock.last().texts("user").join("\n");
     for victim in &matrix.victims {
         let is_kept = matrix.keeps(victim);
         if is_kept || victim.place == Location::Project {
@@ -469,6 +467,16 @@ async fn prompts(matrix: &Matrix, faults: &mut Faults) {
             );
             faults.hold(victim, "a mention", is_kept, &by_command);
         }
+    }
+}
+
+/// Checks what the model reads of files that the settings name as instructions.
+pub(super) async fn instructions(case: Case, faults: &mut Faults) {
+    let matrix = Matrix::with_instructions(case).await;
+    said_with(&matrix.harness, &[]).await;
+    let system = matrix.harness.mock.last().texts("system").join("\n");
+    for victim in &matrix.victims {
+        let is_kept = matrix.keeps(victim);
         // The user's own settings name what they ask about.
         if matrix.denies() || !is_kept {
             faults.hold(victim, "instructions", is_kept, &system);
