@@ -56,6 +56,8 @@ pub struct Accepted {
     pub session: Session,
     /// Its messages, in order.
     pub messages: Vec<MessageWithParts>,
+    /// Identifiers that the messages have in an export of this program, which may be one of a session here. They only find messages.
+    pub(crate) exported: Vec<MessageId>,
 }
 
 /// Converts a transcript. `known` contains the imported sessions of the same program, by their identifiers there: only these may be its
@@ -103,12 +105,21 @@ pub fn accept(
             latest: to.now.saturating_add(MAX_AHEAD),
         },
     };
+    let ids = transcript.messages.iter().map(|it| it.info.id().clone());
+    let exported = match transcript.program {
+        Program::Outrigger => ids.collect(),
+        _ => Vec::new(),
+    };
     let messages = transcript
         .messages
         .into_iter()
         .map(|message| writer.message(message))
         .collect();
-    Accepted { session, messages }
+    Accepted {
+        session,
+        messages,
+        exported,
+    }
 }
 
 struct Writer<'a> {

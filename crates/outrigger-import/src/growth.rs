@@ -1,7 +1,8 @@
 //! Finds what is new in an imported session that was continued in its original program.
 //!
 //! Identifiers are derived from the position in the transcript, so that imported messages are found again. Their number is stored with
-//! the session: one that was removed here since is not new.
+//! the session: one that was removed here since is not new. Messages of our own export are those of the session itself:
+//! [`alignment`](crate::alignment).
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use outrigger_protocol::session::Session;
 use serde_json::{Value, json};
 
 use crate::accept::{Accepted, IMPORTED_MESSAGES, note};
+use crate::alignment::{self, Alignment};
 use crate::parts::{NOT_ENDED, UNMATCHED};
 use crate::write::{Outcome, of_message};
 
@@ -37,7 +39,16 @@ impl Growth {
     /// Returns the result of a repeated import.
     pub(crate) fn with(self, accepted: Accepted) -> (Outcome, Vec<Event>) {
         let id = self.session.id.clone();
-        let known = self.known(&accepted);
+        let noted = match alignment::of(&self.stored, &accepted) {
+            Alignment::Positions => self.known(&accepted),
+            Alignment::Own(known) => return self.with_own(accepted, known),
+            Alignment::Differs => return (Outcome::Differs(id), Vec::new()),
+        };
+        // An earlier export of ours is short; a shorter file of another program is another conversation.
+        let known = match accepted.exported.as_slice() {
+            [] => noted,
+            exported => noted.min(exported.len()),
+        };
         let mut read = accepted.messages;
         if self.differs(&read, known) {
             return (Outcome::Differs(id), Vec::new());
@@ -61,11 +72,40 @@ impl Growth {
         }
         let mut session = self.session;
         session.time.updated = session.time.updated.max(accepted.session.time.updated);
-        session.metadata = note(session.metadata, count);
+        session.metadata = note(session.metadata, count.max(noted));
         events.push(Event::SessionUpdated {
             session_id: id.clone(),
             info: Box::new(session),
         });
+        (
+            Outcome::Grown {
+                id,
+                messages,
+                parts,
+            },
+            events,
+        )
+    }
+
+    /// Returns the result for an export of this very session: what follows the known messages comes after everything that is here.
+    fn with_own(self, accepted: Accepted, known: usize) -> (Outcome, Vec<Event>) {
+        let id = self.session.id.clone();
+        let new = alignment::following(&self.stored, accepted.messages, known);
+        if new.is_empty() {
+            return (Outcome::There(id), Vec::new());
+        }
+        let messages = new.len();
+        let mut events: Vec<Event> = new
+            .into_iter()
+            .flat_map(|it| of_message(it, self.at))
+            .collect();
+        let mut session = self.session;
+        session.time.updated = session.time.updated.max(accepted.session.time.updated);
+        events.push(Event::SessionUpdated {
+            session_id: id.clone(),
+            info: Box::new(session),
+        });
+        let parts = 0;
         (
             Outcome::Grown {
                 id,

@@ -1,7 +1,7 @@
 //! Identifiers of imported sessions: the same for the same session, whenever and however often it is imported.
 
 use outrigger_protocol::Millis;
-use outrigger_protocol::id::{IdMaker, SessionId};
+use outrigger_protocol::id::{IdMaker, MessageId, PartId, SessionId};
 use sha2::{Digest as _, Sha256};
 
 use crate::program::Program;
@@ -32,14 +32,19 @@ impl Numbered {
         }
     }
 
-    pub(crate) fn message(&mut self) -> outrigger_protocol::id::MessageId {
+    pub(crate) fn message(&mut self) -> MessageId {
         self.n += 1;
         self.maker.message(self.n)
     }
 
-    pub(crate) fn part(&mut self) -> outrigger_protocol::id::PartId {
+    pub(crate) fn part(&mut self) -> PartId {
         self.maker.part(self.n)
     }
+}
+
+/// Returns a maker for messages of a file that follow those of a session which was continued here.
+pub(crate) fn following(last: &MessageId) -> IdMaker {
+    IdMaker::new(seed("following", last.as_str()))
 }
 
 fn is_session(id: &str) -> bool {

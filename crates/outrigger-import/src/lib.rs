@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod accept;
+mod alignment;
 mod error;
 mod growth;
 mod ids;

@@ -77,7 +77,9 @@ fn plan(
 }
 
 fn events(accepted: Accepted, at: Millis) -> Vec<Event> {
-    let Accepted { session, messages } = accepted;
+    let Accepted {
+        session, messages, ..
+    } = accepted;
     let session_id = session.id.clone();
     let mut events = vec![Event::SessionCreated {
         session_id: session_id.clone(),

@@ -239,7 +239,9 @@ fn lines_of_claude_code_grant_nothing() {
     std::fs::write(folder.path().join("a.jsonl"), text).unwrap();
     let (transcripts, problems) = read(Program::Claude, folder.path());
     assert_eq!(problems, Vec::<String>::new());
-    let Accepted { session, messages } = accept(transcripts[0].clone(), &here(), &BTreeMap::new());
+    let Accepted {
+        session, messages, ..
+    } = accept(transcripts[0].clone(), &here(), &BTreeMap::new());
     assert_eq!(
         (session.directory.as_str(), session.permission),
         ("/here", None)

@@ -1,13 +1,19 @@
 //! An exported and imported conversation exports as the same document.
 
 use outrigger_export::{Document, Page, html};
-use outrigger_import::Program;
-use outrigger_protocol::id::SessionId;
+use outrigger_import::{Outcome, Program, outlook, write};
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::id::{IdMaker, SessionId};
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, MessageTime, Part, PartKind, TextPart, UserMessage,
+};
+use outrigger_protocol::session::Session;
 use outrigger_store::Store;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{document, import, read, store};
+use crate::support::{accepted, document, import, read, shown, store};
 
 /// Generates a text that may be hard to represent in some form.
 fn word() -> BoxedStrategy<String> {
@@ -121,6 +127,149 @@ proptest! {
             assert_eq!(again(&second).await, second);
         });
     }
+}
+
+/// Appends a prompt and its answer, as a turn here does.
+async fn said(store: &Store, session: &SessionId, at: u64, words: &str) {
+    let mut ids = IdMaker::new(at);
+    let (asked, answer) = (ids.message(at), ids.message(at));
+    let user = UserMessage {
+        id: asked.clone(),
+        session_id: session.clone(),
+        time: MessageTime {
+            created: at,
+            completed: None,
+        },
+        ..UserMessage::default()
+    };
+    let assistant = AssistantMessage {
+        id: answer,
+        session_id: session.clone(),
+        parent_id: asked,
+        time: MessageTime {
+            created: at + 1,
+            completed: Some(at + 2),
+        },
+        ..AssistantMessage::default()
+    };
+    let mut events = Vec::new();
+    for (info, text) in [
+        (MessageInfo::User(user), format!("{words}?")),
+        (MessageInfo::Assistant(assistant), format!("{words}!")),
+    ] {
+        let part = Part {
+            id: ids.part(at),
+            session_id: session.clone(),
+            message_id: info.id().clone(),
+            kind: PartKind::Text(TextPart {
+                text,
+                ..TextPart::default()
+            }),
+        };
+        events.push(Event::MessageUpdated {
+            session_id: session.clone(),
+            info: Box::new(info),
+        });
+        events.push(Event::PartUpdated {
+            session_id: session.clone(),
+            part: Box::new(part),
+            time: at,
+        });
+    }
+    append(store, at, events).await;
+}
+
+async fn append(store: &Store, at: u64, events: Vec<Event>) {
+    let mut ids = IdMaker::new(at);
+    let records = events.into_iter().map(|event| {
+        LogRecord::Event(Box::new(BusEvent {
+            id: ids.event(at),
+            event,
+        }))
+    });
+    store.append(at, records.collect()).await.unwrap();
+}
+
+/// Imports an export into a store, and returns what became of its session.
+async fn back(store: &Store, document: &Document) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.json");
+    std::fs::write(&file, serde_json::to_string(document).unwrap()).unwrap();
+    let transcript = read(Program::Outrigger, &file).0.remove(0);
+    let looked = outlook(store, &accepted(transcript.clone())).unwrap();
+    let done = write(store, accepted(transcript), 9).await.unwrap();
+    assert_eq!(done, looked);
+    done
+}
+
+/// A session and exports of itself: of now, of earlier, and of another machine on which it went on.
+#[tokio::test]
+async fn an_export_of_a_session_that_is_here_adds_only_what_is_new() {
+    const AT: u64 = 1_790_000_000_000;
+    let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [here, there] = [store(places[0].path()), store(places[1].path())];
+    let id: SessionId = "ses_e0021b1d4ffeO44iN37LlQ5HLf".into();
+    let session = Session {
+        id: id.clone(),
+        title: "t".into(),
+        ..Session::default()
+    };
+    let created = Event::SessionCreated {
+        session_id: id.clone(),
+        info: Box::new(session),
+    };
+    append(&here, AT, vec![created]).await;
+    said(&here, &id, AT, "one").await;
+
+    let early = document(&here, &id);
+    let unchanged = async |store: &Store, export: &Document| {
+        let before = document(store, &id);
+        assert_eq!(back(store, export).await, Outcome::There(id.clone()));
+        assert_eq!(document(store, &id), before);
+    };
+    unchanged(&here, &early).await;
+    said(&here, &id, AT + 10, "two").await;
+    unchanged(&here, &early).await;
+    assert_eq!(
+        back(&there, &document(&here, &id)).await,
+        Outcome::Imported(id.clone())
+    );
+    unchanged(&there, &early).await;
+    said(&there, &id, AT + 20, "three").await;
+    let grown = document(&there, &id);
+    unchanged(&there, &grown).await;
+
+    let two = Outcome::Grown {
+        id: id.clone(),
+        messages: 2,
+        parts: 0,
+    };
+    assert_eq!(back(&here, &grown).await, two);
+    unchanged(&here, &grown).await;
+    said(&here, &id, AT + 30, "four").await;
+    let last = document(&here, &id);
+    unchanged(&here, &last).await;
+    assert_eq!(back(&there, &last).await, two);
+    unchanged(&there, &last).await;
+    for store in [&here, &there] {
+        let shown = shown(store, &id);
+        let words = ["one", "two", "three", "four"].map(|it| [format!("{it}?"), format!("{it}!")]);
+        let words = words.as_flattened();
+        let count = |it: &String| shown.matches(it.as_str()).count();
+        assert!(words.iter().all(|it| count(it) == 1), "{shown}");
+        let order = words.iter().map(|it| shown.find(it.as_str()));
+        assert!(order.is_sorted(), "{shown}");
+    }
+
+    // Another conversation with this identifier changes nothing.
+    let mut other = last.clone();
+    for entry in &mut other.conversations[0].entries {
+        entry.message.content = format!("not {}", entry.message.content);
+        entry.key = format!("x{}", entry.key);
+    }
+    let before = document(&here, &id);
+    assert_eq!(back(&here, &other).await, Outcome::Differs(id.clone()));
+    assert_eq!(document(&here, &id), before);
 }
 
 /// A session of this program, imported elsewhere, has the exported one as its origin; what was another program's before stays so.
