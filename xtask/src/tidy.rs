@@ -27,7 +27,7 @@ use crate::{Result, failed, usage};
 /// A rule: its name, and the check.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 32] = [
+const RULES: [Rule; 33] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -39,6 +39,7 @@ const RULES: [Rule; 32] = [
     ("siblings", |repo| Ok(modules::siblings(repo))),
     ("layers", |repo| Ok(modules::layers(repo))),
     ("processes", |repo| Ok(rules::processes(repo))),
+    ("process-time", |repo| Ok(rules::process_time(repo))),
     ("file-reads", |repo| Ok(rules::file_reads(repo))),
     ("terminal", |repo| Ok(rules::terminal(repo))),
     ("chains", |repo| Ok(rules::chains(repo))),

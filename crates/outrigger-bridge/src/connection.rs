@@ -14,6 +14,7 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::invoke::{BridgeFrame, ControllerFrame, Invoke};
 use outrigger_protocol::tool::ToolOutput;
+use outrigger_sandbox::process_time;
 use outrigger_tools::CancelFlag;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -304,12 +305,12 @@ async fn execute(shared: &Shared, call: &mut Call, cancel: CancelFlag) -> Outcom
             ),
         )
     };
-    let began = Instant::now();
+    let began = process_time::Instant::now();
     let work = AssertUnwindSafe(shared.executor.execute(call, cancel.clone())).catch_unwind();
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(BridgeError::new("bridge.cancelled", "the controller cancelled the call")),
-        ended = timeout(deadline + Duration::from_secs(2), work) => match ended {
+        ended = process_time::timeout(deadline + Duration::from_secs(2), work) => match ended {
             Ok(Ok(Ok(output)))
                 if to_the_deadline && began.elapsed() >= deadline && has_no_exit(&output) =>
             {

@@ -14,6 +14,7 @@ use http::Uri;
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::invoke::{BridgeFrame, Cancel, ControllerFrame, Invoke, SUBPROTOCOL};
 use outrigger_protocol::tool::ToolOutput;
+use outrigger_sandbox::process_time;
 use outrigger_tools::routes::{Invocation, Provider};
 use outrigger_tools::{ToolContext, ToolError};
 use serde_json::Value;
@@ -309,7 +310,7 @@ async fn write(
 /// Hands answers to those who wait for them, until the connection is gone or gives no sign of life for so long.
 async fn read(mut stream: SplitStream<Socket>, answers: &Waiting, silence: Duration) {
     loop {
-        match timeout(silence, stream.next()).await {
+        match process_time::timeout(silence, stream.next()).await {
             Ok(Some(Ok(Message::Text(text)))) => answered(answers, &text),
             Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return,
             Ok(Some(Ok(_))) => {}

@@ -1,6 +1,6 @@
 //! One action from its target to its verdict: references, fields, lease, the action, what is observed, what was expected of it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_browser_core::action::{Action, Kind, Risk, is_grave};
 use outrigger_browser_core::expect::{self, Expectation, Unmet};
@@ -10,6 +10,7 @@ use outrigger_browser_core::snapshot::Snapshot;
 use outrigger_browser_core::verdict::{self, Attempt};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::SessionId;
+use outrigger_sandbox::process_time::Instant;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 

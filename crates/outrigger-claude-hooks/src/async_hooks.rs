@@ -84,7 +84,10 @@ impl AsyncHooks {
     pub(crate) async fn end(&self, deadline: Duration) {
         let mut running = std::mem::take(&mut *lock(&self.running));
         let all = async { while running.join_next().await.is_some() {} };
-        if tokio::time::timeout(deadline, all).await.is_err() {
+        if outrigger_sandbox::process_time::timeout(deadline, all)
+            .await
+            .is_err()
+        {
             tracing::warn!("async hooks did not end within {deadline:?} and are given up");
             running.shutdown().await;
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent};
@@ -11,6 +11,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_status::Notice;
 use outrigger_protocol::id::TurnId;
 use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::process_time::Instant;
 use outrigger_sandbox::{Policy, Spawner, Spec, run_with_input};
 use serde_json::{Value, json};
 

@@ -10,9 +10,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use outrigger_protocol::Millis;
 use outrigger_protocol::merged::{AgentOutput, EXECUTOR};
+use outrigger_sandbox::process_time::{self, Instant};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::Instant;
 
 use crate::step::{End, Protocol, Question, Step, VendorOutput, Verdict};
 use crate::used::Used;
@@ -133,7 +133,7 @@ where
                     errors.add(bytes);
                 }
             };
-            let _ = tokio::time::timeout(STDERR_TIMEOUT, rest).await;
+            let _ = process_time::timeout(STDERR_TIMEOUT, rest).await;
             End::Failed(match errors.text() {
                 text if text.is_empty() => {
                     "it ended before it was done, and said nothing".to_owned()
@@ -233,7 +233,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
                         deadline = Instant::now() + self.limits.idle;
                     }
                 }
-                () = tokio::time::sleep_until(deadline), if !waits => {
+                () = process_time::sleep_until(deadline), if !waits => {
                     if is_cancelled {
                         return Ok(End::Cancelled);
                     }
@@ -337,7 +337,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
             stdin.write_all(text.as_bytes()).await?;
             stdin.flush().await
         };
-        match tokio::time::timeout(self.limits.start, written).await {
+        match process_time::timeout(self.limits.start, written).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => {
                 self.stdin = None;

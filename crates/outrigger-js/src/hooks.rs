@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{HookFailure, HookOutcome, Patch};
@@ -11,6 +11,7 @@ use outrigger_protocol::rpc::{
 };
 use outrigger_protocol::transfer::FileAnswer;
 use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::process_time::{Instant, timeout};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -233,14 +234,11 @@ impl JsProcess {
             let (method, begun) = match self.mirrored(call) {
                 Some(it) => {
                     let begun = self.differences(call, it, whole, sent);
-                    (
-                        host::HOOK_MIRROR,
-                        self.freezer.timeout(deadline, begun).await,
-                    )
+                    (host::HOOK_MIRROR, timeout(deadline, begun).await)
                 }
                 None => {
                     let begun = self.whole(call, sent);
-                    (host::HOOK_RUN, self.freezer.timeout(deadline, begun).await)
+                    (host::HOOK_RUN, timeout(deadline, begun).await)
                 }
             };
             let running =
@@ -418,14 +416,16 @@ impl JsProcess {
                 }
             };
             let waiting = handlers.get(index..).unwrap_or_default();
-            let next = self
-                .freezer
-                .timeout(left, next)
+            let next = timeout(left, next)
                 .await
                 .map_err(|_| self.late(host::HOOK_RUN, deadline, waiting))?;
             left = deadline;
             match next {
-                Ok(Some(result)) => on_result(result),
+                Ok(Some(mut result)) => {
+                    // Its own clock goes on while it is frozen.
+                    result.ms = result.ms.min(began.elapsed().as_secs_f64() * 1000.0);
+                    on_result(result);
+                }
                 // It ends early after a handler that changed a forbidden field, or because the process exited. Earlier
                 // results are available, whichever is checked first.
                 ended => {

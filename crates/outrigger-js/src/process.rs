@@ -13,13 +13,13 @@ use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, Initialize, Initialized, PROTOCOL_VERSION, ToolRun, feature, host,
 };
 use outrigger_protocol::tool::ToolOutput;
-use outrigger_sandbox::{Child, Exit, Freezer, Limits, Policy, Spawner, Spec, Stdio};
+use outrigger_sandbox::process_time::timeout;
+use outrigger_sandbox::{Child, Exit, Limits, Policy, Spawner, Spec, Stdio};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
 use crate::error::{Closed, JsError};
 use crate::fetch::FetchBody;
@@ -73,8 +73,6 @@ pub struct JsProcess {
     pub(crate) carrier: Carrier,
     // Setting it, or dropping it with the process, kills the process.
     kill: watch::Sender<bool>,
-    /// While it is frozen, no deadline passes.
-    pub(crate) freezer: Freezer,
 }
 
 impl std::fmt::Debug for Peer {
@@ -94,7 +92,7 @@ impl JsProcess {
         let (runtime, spawner) = (options.runtime.clone(), options.spawner.clone());
         let lines = Lines::new(options.name.clone(), options.output);
         let opened = Self::open(&options, &lines);
-        let started = spawner.freezer().timeout(options.deadline, opened).await;
+        let started = timeout(options.deadline, opened).await;
         match started {
             Ok(Ok(process)) => Ok(process),
             // An old Node does not understand the script; its version is a better explanation than its syntax error.
@@ -139,7 +137,6 @@ impl JsProcess {
             hello,
             carrier,
             kill,
-            freezer: options.spawner.freezer().clone(),
         })
     }
 
@@ -360,7 +357,7 @@ impl JsProcess {
         let Ok(mut call) = self.peer.call(host::PING, &json!({})) else {
             return false;
         };
-        let answer = self.freezer.timeout(within, call.answer()).await;
+        let answer = timeout(within, call.answer()).await;
         answer.is_ok_and(|answer| answer.is_ok())
     }
 
@@ -370,12 +367,6 @@ impl JsProcess {
     /// [`JsError::Closed`]; [`JsError::Backlog`] when the process does not read, and the events are lost.
     pub fn event_batch(&self, batch: &EventBatch) -> Result<(), JsError> {
         self.peer.events(batch)
-    }
-
-    /// Returns whether it is frozen with all others, for a command that the user approved to run outside the sandbox.
-    #[must_use]
-    pub fn is_frozen(&self) -> bool {
-        self.freezer.is_frozen()
     }
 
     /// Returns for how long it has had unprocessed events.
@@ -418,7 +409,7 @@ impl JsProcess {
         deadline: Duration,
         answer: impl Future<Output = Result<T, JsError>>,
     ) -> Result<T, JsError> {
-        let answered = self.freezer.timeout(deadline, answer).await;
+        let answered = timeout(deadline, answer).await;
         answered.unwrap_or_else(|_| {
             Err(JsError::CallTimeout {
                 method,

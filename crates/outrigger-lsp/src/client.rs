@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use outrigger_sandbox::process_time::{Instant, sleep_until, timeout_at};
 use outrigger_sandbox::{Spawner, Spec};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::documents::Documents;
 use crate::error::LspError;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::Instant;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::process::Handler;
 use crate::uri;

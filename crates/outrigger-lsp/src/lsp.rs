@@ -9,11 +9,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use outrigger_files::sync::lock;
 use outrigger_sandbox::Spawner;
+use outrigger_sandbox::process_time::{Instant, timeout};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
 
 use crate::client::{Client, Start};
 use crate::config::{Initial, Server, program, servers};

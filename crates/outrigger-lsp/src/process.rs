@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::{self, timeout};
 use outrigger_sandbox::{Child, Killer, Spawner, Spec};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::timeout;
 
 use crate::error::LspError;
 use crate::frames::{Frames, frame};
@@ -308,7 +308,7 @@ async fn read(
     handler: Arc<dyn Handler>,
 ) -> Option<String> {
     let mut frames = Frames::new(stdout);
-    let mut second = tokio::time::Instant::now();
+    let mut second = process_time::Instant::now();
     let mut count = 0;
     loop {
         let body = match frames.next().await {
@@ -322,11 +322,11 @@ async fn read(
         take(message, &shared, &outgoing, handler.as_ref());
         count += 1;
         if count >= MAX_PER_SECOND {
-            tokio::time::sleep_until(second + Duration::from_secs(1)).await;
+            process_time::sleep_until(second + Duration::from_secs(1)).await;
             count = 0;
         }
         if second.elapsed() >= Duration::from_secs(1) {
-            second = tokio::time::Instant::now();
+            second = process_time::Instant::now();
             count = 0;
         }
     }

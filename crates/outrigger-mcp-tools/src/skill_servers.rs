@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use outrigger_files::sync::lock;
@@ -12,6 +12,7 @@ use outrigger_mcp::McpServers;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_sandbox::SandboxOverrides;
+use outrigger_sandbox::process_time::Instant;
 use serde_json::{Map, Value};
 
 /// Prefix of the source of tools of skills' servers.

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
 use outrigger_config::Loaded;
@@ -15,6 +15,7 @@ use outrigger_files::sync::lock;
 use outrigger_mcp::{McpError, McpServers, ServerTool, tool_name};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_sandbox::process_time::{self, Instant};
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use outrigger_workspace::Folders;
 use serde_json::{Map, Value};
@@ -242,7 +243,7 @@ fn watch_idle(host: &dyn McpHost, session: &SessionId, held: &Arc<Held>) {
     tokio::spawn(async move {
         let mut pause = idle;
         loop {
-            tokio::time::sleep(pause).await;
+            process_time::sleep(pause).await;
             let Some(held) = held.upgrade() else { return };
             match held.rest(idle).await {
                 Some(left) => pause = left,

@@ -10,10 +10,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_files::sync::lock;
 use outrigger_sandbox::Spawner;
+use outrigger_sandbox::process_time::{Instant, timeout};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -238,10 +239,7 @@ impl Server {
         let own = self.config.as_ref().ok().and_then(|config| config.timeout);
         let wait = own.map_or(usual, |own| own.saturating_add(SETTLE));
         let mut settled = self.settled.subscribe();
-        if tokio::time::timeout(wait, settled.wait_for(|done| *done))
-            .await
-            .is_err()
-        {
+        if timeout(wait, settled.wait_for(|done| *done)).await.is_err() {
             tracing::warn!(
                 "[mcp:{}] is not up after {} ms; the session begins without its tools",
                 self.name,

@@ -13,7 +13,7 @@ mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_claude_hooks::Again;
 use outrigger_kernel::breaker::{Ended, Gate};
@@ -25,6 +25,7 @@ use outrigger_protocol::hook::{
 };
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::process_time::Instant;
 use serde_json::Value;
 use tokio::sync::watch;
 

@@ -15,6 +15,7 @@ use outrigger_files::sync::lock;
 use outrigger_js::{JsError, JsProcess};
 use outrigger_plugin_status::Notice;
 use outrigger_protocol::rpc::Enter;
+use outrigger_sandbox::process_time;
 use tokio::sync::watch;
 
 use crate::blame::{Late, ended_by_itself, late, warn_undisposed};
@@ -370,7 +371,7 @@ impl Group {
         }
         let group = Arc::clone(self);
         tokio::spawn(async move {
-            tokio::time::sleep(ABANDONED_TIMEOUT).await;
+            process_time::sleep(ABANDONED_TIMEOUT).await;
             let (Some(live), current) = group.current() else {
                 return;
             };
@@ -407,23 +408,23 @@ impl Group {
         let Some(live) = live else { return };
         let why = Fault::by_host("its plugins are being disposed of");
         live.gone.send_replace(Some(why));
-        let end = tokio::time::Instant::now() + deadline;
+        let end = process_time::Instant::now() + deadline;
         let mut live = live;
         // Calls release it as soon as they are polled again.
         let process = loop {
             match Arc::try_unwrap(live) {
                 Ok(live) => break live.process,
-                Err(held) if tokio::time::Instant::now() >= end => {
+                Err(held) if process_time::Instant::now() >= end => {
                     held.process.kill();
                     return;
                 }
                 Err(held) => {
                     live = held;
-                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    process_time::sleep(Duration::from_millis(5)).await;
                 }
             }
         };
-        let left = end.saturating_duration_since(tokio::time::Instant::now());
+        let left = end.saturating_duration_since(process_time::Instant::now());
         if let Err(error) = process.shutdown(left).await {
             warn_undisposed(&self.name, &error);
         }

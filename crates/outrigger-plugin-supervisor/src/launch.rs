@@ -14,6 +14,7 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, Sources};
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::cgroup::Cgroup;
+use outrigger_sandbox::process_time;
 use outrigger_sandbox::stale_masks::Hidden;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -271,7 +272,7 @@ impl Launch {
                     error => Stuck::Error(error),
                 }),
                 changed = ticks.changed() => if changed.is_err() { return Err(Stuck::Silent) },
-                () = tokio::time::sleep(deadline) => return Err(Stuck::Silent),
+                () = process_time::sleep(deadline) => return Err(Stuck::Silent),
             }
         }
     }

@@ -172,7 +172,8 @@ impl Plugins {
     /// the deadline are killed.
     pub async fn end_sessions(&self, deadline: Duration) -> Vec<HookRecord> {
         let pipeline = self.pipeline();
-        let ended = tokio::time::timeout(deadline, pipeline.end_sessions()).await;
+        let ended =
+            outrigger_sandbox::process_time::timeout(deadline, pipeline.end_sessions()).await;
         let records = ended.unwrap_or_else(|_| {
             tracing::warn!("SessionEnd hooks did not end within {deadline:?} and are given up");
             Vec::new()

@@ -100,6 +100,21 @@ pub enum SandboxError {
         /// The pattern that forbids it.
         pattern: String,
     },
+    /// A process cannot be frozen, so none is.
+    #[error("cannot freeze `{name}` (process {pid} of {label}): {why}")]
+    NotFrozen {
+        /// The name of the process.
+        name: String,
+        /// Its number.
+        pid: u32,
+        /// What it was started as.
+        label: String,
+        /// The reason.
+        why: &'static str,
+    },
+    /// Frozen processes could wake themselves.
+    #[error("cannot freeze processes: this kernel has no seccomp")]
+    NoFilters,
     /// The record that must exist before a process starts cannot be written.
     #[error("cannot write the process journal in {}: {source}", path.display())]
     Note {
@@ -139,6 +154,7 @@ impl Diagnose for SandboxError {
             Self::Moving { .. } => "spawn.moving",
             Self::Strict { .. } => "spawn.strict",
             Self::Forbidden { .. } => "spawn.forbidden",
+            Self::NotFrozen { .. } | Self::NoFilters => "process.not_frozen",
             Self::Note { .. } => "spawn.note",
             Self::Temporary { .. } => "spawn.temporary",
             Self::Ledger { .. } => "ledger.io",
@@ -171,6 +187,9 @@ impl Diagnose for SandboxError {
             Self::Temporary { .. } => Some(
                 "make room in the system's folder for temporary files, or name another one with TMPDIR".to_owned(),
             ),
+            Self::NotFrozen { pid, label, .. } => Some(format!(
+                "end it (`kill -9 {pid}`) or switch off {label}, and let the command run again"
+            )),
             Self::Note { source, .. } if source.kind() == io::ErrorKind::TimedOut => None,
             Self::Note { path, .. } => Some(format!(
                 "make {} writable for this user, on a disk with room",

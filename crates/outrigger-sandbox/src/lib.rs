@@ -29,11 +29,12 @@ pub use fs::{absent, folders, host_path, path_masks, paths, private_tmp, stale_m
 pub use namespaces::support::has_views;
 pub use policy::Policy;
 pub use policy::level::Level;
-pub use processes::freezer::{Freezer, ProcessFreeze};
+pub use processes::freezer::ProcessFreeze;
+pub use processes::locks::LockHolder;
 pub use processes::own::hide_host;
 pub use processes::procfs::start_time;
 pub use processes::socket_owners::{ProcSockets, command_listens, own_addresses};
-pub use processes::{cgroup, ledger, memory, open_files, usage};
+pub use processes::{cgroup, ledger, memory, open_files, process_time, usage};
 pub use seccomp::calls::Calls;
 pub use seccomp::connects::Loopback;
 pub use spawn::child::{Child, Killer, Undone};

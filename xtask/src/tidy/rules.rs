@@ -119,6 +119,45 @@ pub(super) fn processes(repo: &Repo) -> Vec<String> {
     found
 }
 
+/// Crates that wait for processes.
+const WAITING: [&str; 10] = [
+    "browser",
+    "claude-hooks",
+    "executors",
+    "js",
+    "lsp",
+    "mcp",
+    "mcp-tools",
+    "plugin-hooks",
+    "plugin-supervisor",
+    "plugins",
+];
+
+/// Checks that no limit for a process runs while it is frozen.
+pub(super) fn process_time(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in repo.iter() {
+        let name = path.strip_prefix("crates/outrigger-");
+        let name = name.and_then(|it| it.split('/').next());
+        let waits = name.is_some_and(|it| WAITING.contains(&it));
+        if !waits || !is_product(path) || path.ends_with("tests.rs") {
+            continue;
+        }
+        for (number, line) in before_tests(text) {
+            let Some((_, named)) = line.split_once("tokio::time::") else {
+                continue;
+            };
+            let limits = ["timeout", "sleep_until", "Instant"];
+            if limits.iter().any(|it| named.contains(it)) {
+                found.push(format!(
+                    "{path}:{number} runs while processes are frozen; use outrigger_sandbox::process_time"
+                ));
+            }
+        }
+    }
+    found
+}
+
 /// The writers to the terminal: lines, and the screen of the interface, whose cells are checked before they are sent.
 const SINKS: [&str; 2] = [
     "crates/outrigger-cli/src/terminal/output.rs",
@@ -146,7 +185,8 @@ pub(super) fn terminal(repo: &Repo) -> Vec<String> {
 }
 
 /// Files whose reads are checked elsewhere: they open /proc, our own database, or checked files with a limit.
-const READERS: [&str; 14] = [
+const READERS: [&str; 15] = [
+    "crates/outrigger-sandbox/src/processes/locks.rs",
     "crates/outrigger-sandbox/src/processes/procfs.rs",
     "crates/outrigger-sandbox/src/processes/usage.rs",
     "crates/outrigger-sandbox/src/processes/cgroup.rs",
@@ -434,6 +474,18 @@ mod tests {
                 "{path}: {text}"
             );
         }
+    }
+
+    #[test]
+    fn limits_that_run_while_processes_are_frozen_are_found() {
+        let text = "use tokio::time::{Instant, sleep};\ntokio::time::sleep(x).await;\n";
+        let repo = Repo::of(&[
+            ("crates/outrigger-mcp/src/x.rs", text),
+            ("crates/outrigger-net/src/x.rs", text),
+        ]);
+        let found = process_time(&repo);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/outrigger-mcp/src/x.rs:1 runs"));
     }
 
     #[test]

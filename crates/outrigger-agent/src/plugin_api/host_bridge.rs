@@ -1,7 +1,6 @@
 //! Requests from plugin processes to the agent.
 
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use outrigger_files::sync::lock;
@@ -13,6 +12,7 @@ use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::rpc::{Log, RanCalls, SdkRequest, Stage, ToolAsk, ToolMetadata};
+use outrigger_sandbox::process_time::Instant;
 use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 

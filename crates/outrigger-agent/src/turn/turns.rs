@@ -411,7 +411,7 @@ impl Agent {
         const POLL_INTERVAL: Duration = Duration::from_millis(100);
         let mut waited = Duration::ZERO;
         while waited < PLUGIN_PROMPT_TIMEOUT {
-            tokio::time::sleep(POLL_INTERVAL).await;
+            outrigger_sandbox::process_time::sleep(POLL_INTERVAL).await;
             waited = if self.state.sessions.turns.is_with_plugins(id) {
                 waited + POLL_INTERVAL
             } else {

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::timeout;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::timeout;
 
 pub(crate) use self::pipe::over_pipe;
 pub(crate) use self::websocket::over_websocket;

@@ -1,11 +1,12 @@
 //! Elements by their keys: code of ours that runs on them, and where they are.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_browser_core::action::Point;
 use outrigger_browser_core::field::{self, Attributes};
 use outrigger_browser_core::snapshot::Key;
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::Instant;
 use serde_json::{Value, json};
 
 use super::{Chromium, WORLD};

@@ -233,7 +233,8 @@ impl Provider for Chromium {
                 return;
             };
             self.connection.post("", "Browser.close", &json!({}));
-            let _ = tokio::time::timeout(Duration::from_secs(2), child.wait()).await;
+            let _ = outrigger_sandbox::process_time::timeout(Duration::from_secs(2), child.wait())
+                .await;
             drop(child);
             if let Err(error) = outrigger_files::remove_tree(&self.folder) {
                 tracing::debug!("{} is not removed: {error}", self.folder.display());

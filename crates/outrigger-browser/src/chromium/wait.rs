@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::{Instant, timeout, timeout_at};
 use serde_json::json;
-use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Chromium;
 use super::state::State;

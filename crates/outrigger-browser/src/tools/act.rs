@@ -404,7 +404,7 @@ async fn taken_in(
     action: &Action,
     ctx: &ToolContext,
 ) -> Result<String, ToolError> {
-    let begun = std::time::Instant::now();
+    let begun = outrigger_sandbox::process_time::Instant::now();
     let (name, from) = loop {
         if let Some(found) = provider.downloaded(tab, since) {
             break found;

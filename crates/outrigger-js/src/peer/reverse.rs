@@ -8,9 +8,9 @@ use outrigger_protocol::hook::Block;
 use outrigger_protocol::rpc::{
     Message, RpcError, SdkChunk, SdkRequest, SdkResponse, host, process,
 };
+use outrigger_sandbox::process_time::timeout;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use super::{Outgoing, Peer, lock, rpc_error};
 use crate::codec::encode;

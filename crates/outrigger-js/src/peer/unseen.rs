@@ -1,7 +1,9 @@
 //! Events that a process was sent and has not processed.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use outrigger_sandbox::process_time::Instant;
 
 /// Batches of events that no hook has returned from yet.
 #[derive(Default)]

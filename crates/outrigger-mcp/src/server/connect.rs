@@ -2,9 +2,10 @@
 //! they change.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::{Instant, timeout};
 use tokio::sync::Notify;
 
 use super::Server;
@@ -75,7 +76,7 @@ impl Server {
             };
             Ok((link, about, tools))
         };
-        let result = match tokio::time::timeout(wait, work).await {
+        let result = match timeout(wait, work).await {
             Ok(Err(McpError::Timeout { .. })) | Err(_) => {
                 let link = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
                 let heard = link.map(|link| link.heard()).unwrap_or_default();

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::{Instant, timeout, timeout_at};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
 
 use crate::error::McpError;
 use crate::transport::incoming::{self, RootList};
@@ -124,7 +124,7 @@ impl Http {
     /// Sends a notification.
     pub(crate) async fn notify(&self, method: &str) {
         let message = wire::notice(method, None);
-        let _ = tokio::time::timeout(SHORT, self.shared.post(message)).await;
+        let _ = timeout(SHORT, self.shared.post(message)).await;
     }
 
     /// Sets the negotiated protocol version, which is sent with every further message.
@@ -154,7 +154,7 @@ impl Http {
             let remote = &shared.remote;
             let request = remote.client.delete(&remote.url);
             let request = request.headers(shared.with(&session));
-            let _ = tokio::time::timeout(grace, remote.send(request)).await;
+            let _ = timeout(grace, remote.send(request)).await;
         }
     }
 

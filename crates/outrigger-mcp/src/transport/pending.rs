@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::{Instant, sleep_until};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep_until};
 
 use crate::error::McpError;
 use crate::requests::{Asks, OpenRequests};

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::{Instant, timeout, timeout_at};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
 
 use crate::error::McpError;
 use crate::transport::incoming::{self, RootList};
@@ -121,7 +121,7 @@ impl SseLink {
 
     /// Sends a notification.
     pub(crate) async fn notify(&self, method: &str) {
-        let _ = tokio::time::timeout(SHORT, self.shared.post(wire::notice(method, None))).await;
+        let _ = timeout(SHORT, self.shared.post(wire::notice(method, None))).await;
     }
 
     /// Sets the negotiated protocol version, which is sent with every further message.
@@ -182,7 +182,7 @@ impl Shared {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let shared = Arc::clone(self);
             runtime.spawn(async move {
-                let _ = tokio::time::timeout(SHORT, shared.post(message)).await;
+                let _ = timeout(SHORT, shared.post(message)).await;
             });
         }
     }

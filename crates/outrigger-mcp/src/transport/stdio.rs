@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::{Instant, sleep_until, timeout};
 use outrigger_sandbox::{Child, Exit, SandboxError, Spawner, Spec};
 use serde_json::Value;
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::McpError;
 use crate::secret::Secrets;

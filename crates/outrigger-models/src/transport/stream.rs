@@ -12,7 +12,7 @@ use futures_util::stream::unfold;
 use http::HeaderMap;
 use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::model::StreamEvent;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 
 use crate::adapters::wire::{Decode, MakeDecoder, Progress, Target};
 use crate::error::ModelError;
@@ -20,6 +20,7 @@ use crate::transport::answer::{NotAuthorised, NotSent, ProviderResponse, Way};
 use crate::transport::client;
 use crate::transport::event_stream::EventStream;
 use crate::transport::retry::{Deadlines, RetryPolicy};
+use outrigger_sandbox::process_time::{Instant, timeout_at};
 use outrigger_sse::{Event as SseEvent, Parser};
 
 /// Maximum bytes of an error response that are read.

@@ -1,9 +1,9 @@
 //! Origins of calls to custom points: the chains whose handlers run in the plugin's process now.
 
+use outrigger_sandbox::process_time::Instant;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use outrigger_files::sync::lock;
 use outrigger_protocol::id::{SessionId, TurnId};

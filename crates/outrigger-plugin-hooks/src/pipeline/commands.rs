@@ -1,9 +1,8 @@
 //! Handlers that are commands: all consecutive ones in a chain are called concurrently.
 
-use std::time::Instant;
-
 use outrigger_claude_hooks::{Called, Callee, Calls, outcome};
 use outrigger_protocol::hook::{HookFailure, HookOutcome};
+use outrigger_sandbox::process_time::Instant;
 
 use super::{Drive, Sent, cancelled};
 

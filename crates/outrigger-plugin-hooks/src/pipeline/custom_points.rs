@@ -1,10 +1,11 @@
 //! Custom points in a chain: the points that it is reached from, and their remaining time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Drive;
 use crate::custom_points::links::{Link, Opened};
 use outrigger_plugin_registry::Bound;
+use outrigger_sandbox::process_time::Instant;
 
 impl Drive<'_> {
     /// Opens a link for a handler whose plugin may reach its custom points: what it reaches is known to come from here.

@@ -1,12 +1,13 @@
 //! One request to one process: its data, and what its answers mean for the chain.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Ended;
 use outrigger_protocol::hook::HookOutcome;
 use outrigger_protocol::rpc::{HandlerRef, HookResult};
+use outrigger_sandbox::process_time::{self, Instant};
 
 use super::cpu::carried;
 use super::missing::Unanswered;
@@ -48,7 +49,7 @@ impl Drive<'_> {
             biased;
             () = cancelled(self.context.cancel.clone()) => Err("cancelled".to_owned()),
             found = self.host.processes.live(&self.host.registry, bound.plugin) => found,
-            () = tokio::time::sleep(longest) => Err("its process is still being started".to_owned()),
+            () = process_time::sleep(longest) => Err("its process is still being started".to_owned()),
         };
         if found.is_err() {
             self.settle(handler, Ended::Unclear);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outrigger_plugin_status::Stage;
 use outrigger_protocol::rpc::LoadedPlugin;
-use tokio::time::Instant;
+use outrigger_sandbox::process_time::{self, Instant};
 
 use super::start::alone;
 use super::{Fault, Group, Live};
@@ -199,7 +199,7 @@ async fn drain(name: &str, mut old: Arc<Live>, longest: Duration, limits: Proces
             }
             Err(held) => {
                 old = held;
-                tokio::time::sleep(POLL_INTERVAL).await;
+                process_time::sleep(POLL_INTERVAL).await;
             }
         }
     }

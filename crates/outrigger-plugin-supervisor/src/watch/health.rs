@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time;
 
 use crate::group::{Counts, Fault, Group, Live};
 use crate::processes::Processes;
@@ -70,7 +71,7 @@ pub fn check(processes: &Arc<Processes>, rhythm: Rhythm) {
     let silent: Arc<Mutex<Silent>> = Arc::default();
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(rhythm.every).await;
+            process_time::sleep(rhythm.every).await;
             let Some(processes) = processes.upgrade() else {
                 return;
             };
@@ -93,7 +94,7 @@ pub(crate) fn check_old(name: String, old: &Arc<Live>, rhythm: Rhythm) {
     tokio::spawn(async move {
         let mut silent = 0;
         loop {
-            tokio::time::sleep(rhythm.every).await;
+            process_time::sleep(rhythm.every).await;
             let Some(live) = old.upgrade().filter(|live| live.process.is_alive()) else {
                 return;
             };

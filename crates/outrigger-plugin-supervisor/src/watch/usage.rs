@@ -1,9 +1,10 @@
 //! Measures the resource use of plugin processes once a second, and stops those that use too much.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_files::sync::lock;
+use outrigger_sandbox::process_time::{self, Instant};
 use outrigger_sandbox::usage;
 
 use crate::blame::PING;
@@ -27,7 +28,7 @@ pub fn watch(processes: &Arc<Processes>, limits: ProcessLimits, stuck: Option<Du
     tokio::spawn(async move {
         let began = Instant::now();
         loop {
-            tokio::time::sleep(CHECK_INTERVAL).await;
+            process_time::sleep(CHECK_INTERVAL).await;
             let Some(processes) = Weak::upgrade(&processes) else {
                 return;
             };
@@ -78,9 +79,6 @@ fn look(
         // Restart it for its events before the next call.
         let group = Arc::clone(group);
         tokio::spawn(async move { group.live().await });
-        return;
-    }
-    if live.process.is_frozen() {
         return;
     }
     let pid = live.process.pid();

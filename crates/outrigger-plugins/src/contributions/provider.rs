@@ -11,6 +11,7 @@ use outrigger_protocol::custom_points::{ProviderAsked, ProviderDecl, ProviderStr
 use outrigger_protocol::login::AuthHead;
 use outrigger_protocol::manifest::ProviderEntry;
 use outrigger_protocol::rpc::{HandlerRef, Instance, host};
+use outrigger_sandbox::process_time;
 
 use crate::contributions::auth::{FetchStream, PluginHandle, place};
 use crate::plugin_host::PluginHost;
@@ -190,7 +191,7 @@ impl Drop for ResponseInProgress {
         }
         let (group, live, plugin) = (Arc::clone(&self.group), Arc::clone(&self.live), self.plugin);
         tokio::spawn(async move {
-            tokio::time::sleep(UNRESPONSIVE_TIMEOUT).await;
+            process_time::sleep(UNRESPONSIVE_TIMEOUT).await;
             if live.given_up().is_some() || live.process.responds(PING).await {
                 return;
             }

@@ -102,3 +102,40 @@ async fn whatever_breaks_the_channel_costs_one_call() {
         plugins.dispose(Duration::from_secs(5)).await;
     }
 }
+
+/// A plugin that is frozen for a command outside the sandbox, and one that is to be started meanwhile, are neither late nor slow.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_plugin_is_not_blamed() {
+    let mut project = Project::new();
+    if !project.spawner.has_filters() {
+        return println!("skipped: the kernel filters no system calls");
+    }
+    project.hook_deadline("quick", HANGS);
+    let plugins = project
+        .load(vec![project.plugin("quick", &appender("quick"))])
+        .await;
+    let (before, longer) = (status(&plugins, "quick").generation, HANGS + HANGS / 2);
+    let call = || {
+        run(
+            &plugins,
+            "llm.before_system",
+            json!({}),
+            json!({"system": []}),
+        )
+    };
+
+    let begun = Instant::now();
+    let freeze = project.spawner.freeze().await.unwrap();
+    let mut calls = Box::pin(async { tokio::join!(call(), call()) });
+    let frozen = Instant::now();
+    assert!(tokio::time::timeout(longer, &mut calls).await.is_err());
+    let frozen = frozen.elapsed();
+    drop(freeze);
+    let (first, second) = calls.await;
+    let ran = (begun.elapsed() - frozen).as_secs_f64() * 1000.0;
+    for record in [&first.records[0], &second.records[0]] {
+        assert_eq!(record.outcome.name(), "ok", "{record:?}");
+        assert!(record.duration_ms <= ran, "{record:?}: {ran}");
+    }
+    assert_eq!(status(&plugins, "quick").generation, before);
+}

@@ -158,6 +158,11 @@ impl Policy {
         self.write.iter().any(|path| path == Path::new("/"))
     }
 
+    /// Returns whether it is that of a command: these have services of their session; plugins and servers of the user's do not.
+    pub(crate) fn is_of_command(&self) -> bool {
+        self.loopback.is_some()
+    }
+
     /// Allows one more file or folder to be read.
     #[must_use]
     pub fn read(mut self, path: impl Into<PathBuf>) -> Self {

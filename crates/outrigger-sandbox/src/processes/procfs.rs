@@ -60,6 +60,16 @@ pub(crate) fn has_timer(pid: u32, signal: Signal) -> bool {
         .is_ok_and(|text| text.lines().any(|line| line.starts_with(&wanted)))
 }
 
+/// Returns the name of a process (`comm`), without control characters: the process chooses it.
+pub(crate) fn name(pid: u32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = String::from_utf8_lossy(&name);
+    name.trim_end()
+        .chars()
+        .filter(|it| !it.is_control())
+        .collect()
+}
+
 pub(crate) fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &String::from_utf8_lossy(&text))

@@ -14,6 +14,7 @@ use tokio::net::unix::pipe;
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
 use crate::policy::level::Level;
+use crate::processes::tree::Root;
 use crate::spawn::async_fd::register;
 use crate::spawn::exit::Exit;
 use crate::spawn::process::Process;
@@ -200,6 +201,11 @@ impl Child {
 pub struct Killer(Weak<Process>);
 
 impl Killer {
+    /// Returns the root of its tree, unless it has been dropped.
+    pub(crate) fn root(&self) -> Option<Root> {
+        self.0.upgrade().map(|it| it.root())
+    }
+
     /// Returns whether the child still exists, that is, has not been dropped.
     pub(crate) fn is_there(&self) -> bool {
         self.0.strong_count() > 0

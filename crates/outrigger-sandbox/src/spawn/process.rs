@@ -118,6 +118,11 @@ impl Process {
         }
     }
 
+    /// Returns whether everything that it starts is in its own PID namespace, and ends with the host.
+    pub(crate) fn is_namespace(&self) -> bool {
+        self.report.is_some()
+    }
+
     /// Ends a namespace with all its processes; returns `false` if there is none.
     fn kill_namespace(&self) -> bool {
         match (&self.report, &self.pidfd) {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::error::SandboxError;
+use crate::processes::process_time::{Instant, timeout_at};
 use crate::spawn::child::Child;
 use crate::spawn::exit::Exit;
 use crate::spawn::spawner::Spawner;
@@ -63,7 +64,8 @@ pub struct Output {
     pub timed_out: bool,
 }
 
-/// Starts a process, reads its output to the end and waits for it, all within `deadline`. At the deadline the whole tree is
+/// Starts a process, reads its output to the end and waits for it, all within `deadline`, in the time of processes
+/// ([`crate::process_time`]). At the deadline the whole tree is
 /// killed and the output so far is returned. Standard output and error are always piped; the first `max_output` bytes of each
 /// are kept and the rest is counted. Dropping the future kills the tree.
 ///

@@ -16,7 +16,7 @@ use crate::fs::stale_masks::Hidden;
 use crate::namespaces::support;
 use crate::policy::Policy;
 use crate::policy::level::{self, Level};
-use crate::processes::freezer::{Freezer, ProcessFreeze};
+use crate::processes::freezer::{Freezer, ProcessFreeze, Tree};
 use crate::processes::ledger::Ledger;
 use crate::processes::own;
 use crate::seccomp::calls;
@@ -123,15 +123,19 @@ impl Spawner {
                 JOBS.get_or_init(|| jobs)
             }
         };
-        Ok(Self {
-            jobs: jobs.clone(),
+        Ok(Self::bare(jobs.clone()))
+    }
+
+    fn bare(jobs: mpsc::Sender<Job>) -> Self {
+        Self {
+            jobs,
             ledger: None,
             recorder: None,
             sandbox: None,
             network: None,
             forbids: None,
             freezer: Freezer::default(),
-        })
+        }
     }
 
     /// Returns a handle that masks what `covers` finds from every process that has no sandbox yet. `strict`: a process from which the
@@ -234,19 +238,19 @@ impl Spawner {
     }
 
     /// Freezes every process that this handle and its clones have started, and starts no new ones, until the result is dropped;
-    /// [`Spec::never_frozen`] is exempt. `None` if that cannot be relied on: one of them cannot be stopped, or could wake itself, since the
-    /// kernel has no filter of system calls.
-    pub async fn freeze(&self) -> Option<ProcessFreeze> {
+    /// [`Spec::never_frozen`] is exempt. A command that holds a lock runs on for a moment, until it releases it.
+    ///
+    /// # Errors
+    /// [`SandboxError::NotFrozen`] if one of them cannot be stopped or could wake itself; [`SandboxError::NoFilters`] if all could.
+    pub async fn freeze(&self) -> Result<ProcessFreeze, SandboxError> {
         if !self.has_filters() {
-            return None;
+            return Err(SandboxError::NoFilters);
         }
-        self.freezer.freeze().await
-    }
-
-    /// Returns the freezer of its processes, for deadlines of work that depends on them.
-    #[must_use]
-    pub fn freezer(&self) -> &Freezer {
-        &self.freezer
+        let bare = Self {
+            recorder: self.recorder.clone(),
+            ..Self::bare(self.jobs.clone())
+        };
+        self.freezer.freeze(&bare).await
     }
 
     /// Call it when this process ends in order and everything it started has ended.
@@ -334,6 +338,7 @@ impl Spawner {
         let what = spec.label_or_name();
         spec.name_places();
         let never_frozen = spec.never_frozen;
+        let is_command = spec.policy.as_ref().is_some_and(Policy::is_of_command);
         let _admitted = self.freezer.admit(never_frozen).await;
         let (started, hidden) = loop {
             let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
@@ -354,7 +359,8 @@ impl Spawner {
             }
         };
         let mut child = Child::from_started(started)?;
-        self.freezer.add(&child, never_frozen);
+        let tree = (!never_frozen).then(|| Tree::of(&child, &what, is_command));
+        self.freezer.add(tree);
         if let Some(lease) = &lease {
             lease.belongs_to(child.pid());
         }

@@ -60,6 +60,7 @@ fn helper() {
         "bind" => say(TcpListener::bind(("127.0.0.1", argument.parse().unwrap())).map(drop)),
         "host" => host(argument),
         "boxed" => sandboxed(argument),
+        "frozen" => frozen(argument),
         "call" => say(super::calls::make(argument)),
         "reach" => say(super::connects::make(argument)),
         other => panic!("no task {other}"),
@@ -77,6 +78,12 @@ fn say(answer: std::io::Result<()>) {
 #[tokio::main]
 async fn sandboxed(argument: &str) {
     super::namespace::host(argument).await;
+}
+
+/// Runs a host whose processes are frozen, which waits to be killed.
+#[tokio::main]
+async fn frozen(argument: &str) {
+    super::freezer::host(argument).await;
 }
 
 /// Runs a host with a shell that has started another process. Prints both numbers, then waits to be killed.

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::execute::before_shell;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
-use outrigger_sandbox::{Spec, Stdio, env, host_path};
+use outrigger_sandbox::{ProcessFreeze, Spec, Stdio, env, host_path};
 use serde_json::{Value, json};
 
 use super::{MAX_SAFE, Options, number, spec, text};
@@ -270,20 +270,29 @@ impl Tool for Bash {
                 .label("bash");
             let timeout = self.timeout(&input);
             start.policy = ctx.host.confine().await?;
-            let (mut running, exit) = run(start.clone(), timeout, ctx).await?;
+            let (mut running, exit) = run(start.clone(), timeout, None, ctx).await?;
             let printed = running.printed();
             if let Some(why) = outside::reason(start.policy.as_ref(), exit, &printed) {
                 // The question takes as long as it takes, and what runs then has the timeout for itself.
                 let _paused = ctx.pause_deadline();
-                let outside = ctx.host.outside(command, why, &printed).await?;
-                let Some(Outside { policy, freeze }) = outside else {
-                    running.note(format!(
-                        "The sandbox of commands may be the reason: {why}. Work within it, or ask the user to run the command."
-                    ));
-                    return Ok(running.output(command, exit, timeout, ctx));
+                let Outside { policy, freeze } = match ctx
+                    .host
+                    .outside(command, why, &printed)
+                    .await
+                {
+                    Ok(Some(outside)) => outside,
+                    not_run => {
+                        running.note(match not_run {
+                            Err(error) => format!("It was to run once more outside of the sandbox. {error}"),
+                            Ok(_) => format!(
+                                "The sandbox of commands may be the reason: {why}. Work within it, or ask the user to run the command."
+                            ),
+                        });
+                        return Ok(running.output(command, exit, timeout, ctx));
+                    }
                 };
                 start.policy = policy;
-                let ran = run(start.never_frozen(), timeout, ctx).await;
+                let ran = run(start.never_frozen(), timeout, Some(&freeze), ctx).await;
                 drop(freeze);
                 let (mut again, exit) = ran?;
                 again.note(format!(
@@ -296,17 +305,18 @@ impl Tool for Bash {
     }
 }
 
-/// Runs a command until it ends or its timeout passes.
-async fn run(
+/// Runs a command until it ends or its timeout passes; `freeze` is that of the others.
+async fn run<'a>(
     start: Spec,
     timeout: Duration,
-    ctx: &ToolContext,
-) -> Result<(Running<'_>, Ended), ToolError> {
+    freeze: Option<&ProcessFreeze>,
+    ctx: &'a ToolContext,
+) -> Result<(Running<'a>, Ended), ToolError> {
     let child = ctx.spawner.spawn(start).await;
     let child =
         child.map_err(|e| ToolError::failed(format!("The command could not be started: {e}")))?;
     let capture = Capture::new(&ctx.limits, &ctx.artifacts, ctx.call.call_id.as_str());
     let mut running = Running::new(capture);
-    let exit = running.follow(child, timeout, ctx).await?;
+    let exit = running.follow(child, timeout, freeze, ctx).await?;
     Ok((running, exit))
 }

@@ -129,7 +129,7 @@ impl Tool for Python {
             let capture = Capture::new(&ctx.limits, &ctx.artifacts, ctx.call.call_id.as_str());
             let mut running = Running::new(capture);
             let feeding = tokio::spawn(fed);
-            let exit = running.follow(child, timeout, ctx).await;
+            let exit = running.follow(child, timeout, None, ctx).await;
             // A script need not read all of its input.
             feeding.abort();
             let mut output = running.output("python", exit?, timeout, ctx);

@@ -6,12 +6,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_protocol::descriptor::{Capability, Constraints};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::paths::{Roots, resolve};
+use outrigger_sandbox::process_time::Instant;
 use serde_json::Value;
 
 use super::{CancelFlag, PermissionAsk, ToolHost, lock};

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use outrigger_protocol::canonical::CanonicalCall;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::tool::ToolOutput;
+use outrigger_sandbox::process_time::{self, Instant};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -145,7 +146,7 @@ async fn attempts(
                     attempt,
                     reason: &reason,
                 });
-                tokio::time::sleep(pause).await;
+                process_time::sleep(pause).await;
                 pause = (pause * 2).min(MAX_RETRY_PAUSE);
                 attempt += 1;
             }
@@ -172,8 +173,8 @@ async fn overdue(ctx: &ToolContext, deadline: Duration) {
         let left = (deadline + waited).saturating_sub(begun.elapsed());
         match (left.is_zero(), asking) {
             (true, false) => return,
-            (true, true) => tokio::time::sleep(Duration::from_millis(50)).await,
-            (false, _) => tokio::time::sleep(left).await,
+            (true, true) => process_time::sleep(Duration::from_millis(50)).await,
+            (false, _) => process_time::sleep(left).await,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! A running command: its output, its time limit, and the result for the model.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_sandbox::absent::SUFFIX;
-use outrigger_sandbox::{Child, Exit};
+use outrigger_sandbox::{Child, Exit, Killer, LockHolder, ProcessFreeze, process_time};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -52,6 +53,9 @@ impl Tail {
     }
 }
 
+/// Maximum number of locks that are named.
+const MAX_LOCKS: usize = 5;
+
 /// How the command ended; `None` if it timed out.
 pub(crate) type Ended = Option<Exit>;
 
@@ -68,17 +72,22 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Reads until the shell and its output have ended. Dropping this future drops the child, which kills the whole tree.
+    /// Reads until the shell and its output have ended. Dropping this future drops the child, which kills the whole tree. Other commands
+    /// may be frozen meanwhile: `freeze`. One that waits for what they hold is ended.
     pub(crate) async fn follow(
         &mut self,
         mut child: Child,
         timeout: Duration,
+        freeze: Option<&ProcessFreeze>,
         ctx: &ToolContext,
     ) -> Result<Ended, ToolError> {
         let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
         let (mut out, mut err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
         let mut exit: Option<Ended> = None;
-        let mut until = Instant::now() + timeout;
+        let mut drained = Instant::now();
+        let mut late = pin!(late(timeout, freeze));
+        let killer = child.killer();
+        let mut blocked = pin!(blocked(freeze, &killer));
         let mut tick = interval(PROGRESS);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while exit.is_none() || stdout.is_some() || stderr.is_some() {
@@ -87,20 +96,26 @@ impl<'a> Running<'a> {
                 n = read_some(&mut stderr, &mut err), if stderr.is_some() => self.take(&err[..n], true),
                 ended = child.wait(), if exit.is_none() => {
                     exit = Some(Some(ended.map_err(|e| ToolError::failed(e.to_string()))?));
-                    until = Instant::now() + DRAIN_TIMEOUT;
+                    drained = Instant::now() + DRAIN_TIMEOUT;
+                }
+                holder = &mut blocked, if exit.is_none() => {
+                    child.kill_tree();
+                    exit = Some(child.wait().await.ok());
+                    drained = Instant::now() + DRAIN_TIMEOUT;
+                    self.note(format!(
+                        "It was ended because it waited for a lock that it could not get: {holder}, and was frozen meanwhile. Run the command again once that one is done."
+                    ));
                 }
                 _ = tick.tick(), if self.fresh => {
                     self.fresh = false;
                     ctx.progress(None, json!({"output": self.printed()}));
                 }
-                () = sleep_until(until) => match exit {
-                    Some(_) => break,
-                    None => {
-                        child.kill_tree();
-                        exit = Some(None);
-                        until = Instant::now() + DRAIN_TIMEOUT;
-                    }
+                () = &mut late, if exit.is_none() => {
+                    child.kill_tree();
+                    exit = Some(None);
+                    drained = Instant::now() + DRAIN_TIMEOUT;
                 }
+                () = sleep_until(drained), if exit.is_some() => break,
             }
         }
         // The last output of a command is reported even if it ends at once, as in OpenCode.
@@ -108,6 +123,10 @@ impl<'a> Running<'a> {
             ctx.progress(None, json!({"output": self.printed()}));
         }
         self.refused = child.refused();
+        let is_done = |it: Exit| it.success() || it.signal.is_some();
+        if !exit.flatten().is_some_and(is_done) {
+            self.note_locks(freeze);
+        }
         // Forbidden changes are checked on a thread where nothing else waits.
         let undone = tokio::task::spawn_blocking(move || child.finish()).await;
         let undone = undone.map_err(|e| ToolError::failed(e.to_string()))?;
@@ -124,6 +143,22 @@ impl<'a> Running<'a> {
             self.stdout.add(bytes);
         }
         self.fresh |= !bytes.is_empty();
+    }
+
+    /// Names the locks that a failed command may have met.
+    fn note_locks(&mut self, freeze: Option<&ProcessFreeze>) {
+        let held = freeze.map(ProcessFreeze::locks).unwrap_or_default();
+        let held: Vec<String> = held
+            .iter()
+            .take(MAX_LOCKS)
+            .map(LockHolder::to_string)
+            .collect();
+        if !held.is_empty() {
+            self.note(format!(
+                "Frozen while it ran: {}. If that is the reason, run the command again once that one is done.",
+                held.join("; ")
+            ));
+        }
     }
 
     /// Returns the end of its output so far.
@@ -174,6 +209,21 @@ impl<'a> Running<'a> {
             metadata,
             attachments: None,
         }
+    }
+}
+
+/// Completes at the time limit: that of a command which runs while the others are frozen goes on.
+async fn late(timeout: Duration, freeze: Option<&ProcessFreeze>) {
+    match freeze {
+        Some(_) => tokio::time::sleep(timeout).await,
+        None => process_time::sleep(timeout).await,
+    }
+}
+
+async fn blocked(freeze: Option<&ProcessFreeze>, command: &Killer) -> LockHolder {
+    match freeze {
+        Some(freeze) => freeze.blocks(command).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_sandbox::{Policy, Spec, Stdio};
 use outrigger_test_support::process::gone;
 use outrigger_tools::CancelFlag;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 
 use crate::support::Room;
 
@@ -427,4 +429,79 @@ async fn what_is_asked_for_redirections() {
         let want = want.map(|patterns| format!(r#"edit {patterns} ["*"]"#));
         assert_eq!(edit, want.as_ref(), "{input}: {asked:?}");
     }
+}
+
+/// What runs outside of its sandbox may need a lock of a process that is frozen meanwhile.
+#[tokio::test]
+async fn a_command_outside_is_not_left_with_a_lock_of_a_frozen_process() {
+    let room = Room::new();
+    if !room.spawner.has_filters() {
+        return println!("skipped: the kernel filters no system calls");
+    }
+    let policy = Policy::system().read("/").write(room.project());
+    *room.host.sandbox.lock().unwrap() = Some((policy, room.spawner.clone()));
+    let holder = Spec::new("/bin/sh")
+        .args(["-c", "exec flock build sh -c 'echo held; sleep 1000'"])
+        .cwd(room.project())
+        .var("PATH", "/usr/bin:/bin")
+        .stdout(Stdio::Pipe)
+        .label("mcp:builder");
+    let mut holder = room.spawner.spawn(holder).await.unwrap();
+    let mut stdout = holder.stdout.take().unwrap();
+    stdout.read_u8().await.unwrap();
+    for (command, said) in [
+        (
+            "flock build echo built",
+            "ended because it waited for a lock that it could not get: `",
+        ),
+        ("flock -n build echo built", "Frozen while it ran: `"),
+    ] {
+        let command = format!("touch ../outside/file && {command}");
+        let (output, _) = run(&room, &command).await;
+        assert!(output.contains(said), "{output}");
+        assert!(
+            output.contains("of mcp:builder) holds ROOM/project/build")
+                && !output.contains("built"),
+            "{output}"
+        );
+    }
+    // One that fails and meets no lock names none.
+    drop(holder);
+    let (output, _) = run(&room, "rm ../outside/file && exit 3").await;
+    assert!(
+        output.contains("let it run once more outside") && !output.contains("Frozen"),
+        "{output}"
+    );
+}
+
+/// The model reads which process it was, and what was printed before.
+#[tokio::test]
+async fn a_process_that_cannot_be_frozen_is_named() {
+    let room = Room::new();
+    if !room.spawner.has_filters() {
+        return println!("skipped: the kernel filters no system calls");
+    }
+    let policy = Policy::system().read("/").write(room.project());
+    *room.host.sandbox.lock().unwrap() = Some((policy, room.spawner.clone()));
+    let script = "import ctypes, signal, time
+libc = ctypes.CDLL(None)
+event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
+assert libc.timer_create(1, event, ctypes.byref(ctypes.c_void_p())) == 0
+print('ready', flush=True)
+time.sleep(1000)";
+    let waker = Spec::new("python3")
+        .args(["-c", script])
+        .var("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .stdout(Stdio::Pipe)
+        .label("mcp:waker");
+    let mut waker = room.spawner.spawn(waker).await.unwrap();
+    waker.stdout.as_mut().unwrap().read_u8().await.unwrap();
+    let (output, _) = run(&room, "touch ../outside/file").await;
+    assert!(output.contains("cannot touch"), "{output}");
+    assert!(
+        output.contains("cannot freeze `python3` (process "),
+        "{output}"
+    );
+    assert!(output.contains("of mcp:waker): it has a timer"), "{output}");
+    assert!(!room.outside().join("file").exists());
 }

@@ -12,11 +12,11 @@ use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{Policy, Spawner};
 use outrigger_tools::builtin::{Options, register_all};
 use outrigger_tools::{
-    AgentEntry, Executed, HookVerdict, Limits, NearbyInstruction, PermissionAsk, SkillEntry,
-    SubagentAnswer, SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
+    AgentEntry, Executed, HookVerdict, Limits, NearbyInstruction, Outside, PermissionAsk,
+    SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
 };
 use serde_json::{Value, json};
 
@@ -37,6 +37,8 @@ pub(crate) struct Host {
     pub(crate) swap: Mutex<Option<(PathBuf, PathBuf)>>,
     /// Renames made once a question was answered.
     pub(crate) renames: Mutex<Vec<(PathBuf, PathBuf)>>,
+    /// Commands have this sandbox. One that fails runs once more outside it, while the processes of the spawner are frozen.
+    pub(crate) sandbox: Mutex<Option<(Policy, Spawner)>>,
     pub(crate) skills: Mutex<Vec<SkillEntry>>,
     pub(crate) todos: Mutex<Vec<Todo>>,
     pub(crate) nearby: Mutex<Vec<NearbyInstruction>>,
@@ -130,6 +132,27 @@ impl ToolHost for Host {
             Ok(decision.into())
         })
     }
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        let sandbox = self.sandbox.lock().unwrap().clone();
+        Box::pin(async move { Ok(sandbox.map(|(policy, _)| policy)) })
+    }
+    fn outside<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
+        let sandbox = self.sandbox.lock().unwrap().clone();
+        Box::pin(async move {
+            let Some((_, spawner)) = sandbox else {
+                return Ok(None);
+            };
+            let freeze = spawner.freeze().await;
+            let freeze = freeze.map_err(|error| ToolError::failed(error.to_string()))?;
+            let policy = None;
+            Ok(Some(Outside { policy, freeze }))
+        })
+    }
     fn started(&self, input: &Value) {
         self.note(format!("started {input}"));
     }
@@ -181,7 +204,7 @@ pub(crate) struct Room {
     pub(crate) runtime: ToolRuntime,
     pub(crate) host: Arc<Host>,
     pub(crate) limits: Limits,
-    spawner: Spawner,
+    pub(crate) spawner: Spawner,
     base: tempfile::TempDir,
 }
 

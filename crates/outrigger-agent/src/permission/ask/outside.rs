@@ -14,7 +14,7 @@ use crate::permission::audit::Decided;
 use crate::state::AgentState;
 use outrigger_permissions::line_files;
 use outrigger_permissions::questions::Firmness;
-use outrigger_sandbox::ProcessFreeze;
+use outrigger_sandbox::{ProcessFreeze, SandboxError};
 use outrigger_session_state::ids;
 
 /// Maximum number of times that a question about one command is repeated because its files keep changing.
@@ -24,21 +24,28 @@ const OUTSIDE: &str = "sandbox";
 /// Permission for an answer of the model to an MCP server.
 const SAMPLING: &str = "mcp_sampling";
 
+/// The other processes, once an answer froze them or could not.
+pub(super) type Frozen = Option<Result<ProcessFreeze, SandboxError>>;
+
 impl AgentState {
     /// Asks whether a command that failed in its sandbox may run once more outside it. The approval applies to the project files
     /// that the command names as they are while the question is open: another command or a plugin may replace them before the
     /// answer. If a file changes, the question is asked again and says so. From the answer on, before plugins are notified, every
-    /// other process is frozen until the result is dropped. It is not asked where that is not possible, or where the line names
-    /// more files than are looked at.
+    /// other process is frozen until the result is dropped. It is not asked where the line names more files than are looked at.
+    ///
+    /// # Errors
+    /// Those of [`outrigger_sandbox::Spawner::freeze`].
     pub(crate) async fn ask_person_outside(
         self: &Arc<Self>,
         asker: &Asker<'_>,
         command: &str,
         why: &str,
         printed: &str,
-    ) -> Option<ProcessFreeze> {
+    ) -> Result<Option<ProcessFreeze>, SandboxError> {
         let (project, home) = (&self.project.location.directory, &self.project.folders.home);
-        let mut shown = line_files::of(command, project, home).await?;
+        let Some(mut shown) = line_files::of(command, project, home).await else {
+            return Ok(None);
+        };
         let mut again = String::new();
         for _ in 0..MAX_QUESTIONS {
             let metadata = json!({
@@ -52,17 +59,19 @@ impl AgentState {
             let mut freeze = None;
             let asked = self.ask_person(asker, OUTSIDE, command, metadata, Some(&mut freeze));
             if !asked.await {
-                return None;
+                return Ok(None);
             }
-            let now = line_files::of(command, project, home).await?;
+            let Some(now) = line_files::of(command, project, home).await else {
+                return Ok(None);
+            };
             if now == shown {
-                return freeze;
+                return freeze.transpose();
             }
             let file = line_files::first_changed(&shown, &now);
             again = format!("{file} was changed by something else while you were asked; ");
             shown = now;
         }
-        None
+        Ok(None)
     }
 
     /// Asks whether the session's model may answer an MCP server.
@@ -89,7 +98,7 @@ impl AgentState {
         permission: &str,
         pattern: &str,
         metadata: Value,
-        freeze: Option<&mut Option<ProcessFreeze>>,
+        freeze: Option<&mut Frozen>,
     ) -> bool {
         let access = &self.permissions.access;
         let action = access.evaluate(permission, pattern, asker.rules);

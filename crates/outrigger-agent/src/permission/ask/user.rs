@@ -7,10 +7,10 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
-use outrigger_sandbox::ProcessFreeze;
 use outrigger_tools::PermissionAsk;
 use tokio::sync::oneshot;
 
+use super::outside::Frozen;
 use super::{ALWAYS, Allowed, Refusal};
 use crate::permission::answering::Answering;
 use crate::state::{AgentState, PermissionServices};
@@ -26,7 +26,7 @@ impl AgentState {
         alone: bool,
         rules: &[&[Rule]],
         answering: Answering,
-        freeze: Option<&mut Option<ProcessFreeze>>,
+        freeze: Option<&mut Frozen>,
     ) -> Result<Allowed, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
@@ -56,7 +56,7 @@ impl AgentState {
             }
         };
         if let (Some(freeze), true) = (freeze, reply != Reply::Reject) {
-            *freeze = self.processes.spawner.freeze().await;
+            *freeze = Some(self.processes.spawner.freeze().await);
         }
         open.request = None;
         lock(&self.permissions.questions.open).remove(&request.id);

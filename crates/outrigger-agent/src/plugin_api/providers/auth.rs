@@ -296,7 +296,7 @@ impl Agent {
     pub async fn providers_ready(&self) {
         let agent = self.clone();
         let ready = tokio::spawn(async move { agent.state.providers_ready().await });
-        let _ = tokio::time::timeout(PROVIDERS_TIMEOUT, ready).await;
+        let _ = outrigger_sandbox::process_time::timeout(PROVIDERS_TIMEOUT, ready).await;
     }
 
     /// Stores a credential, which is of a login of that plugin where one is named; the provider is put together anew with it.

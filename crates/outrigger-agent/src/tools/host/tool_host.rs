@@ -1,8 +1,15 @@
 //! The session side of a tool call.
 
+use std::fmt::Display;
+
 use outrigger_permissions::workspace_trust;
+use outrigger_protocol::diagnose::Diagnose as _;
 
 use super::*;
+
+fn not_started(error: &dyn Display, hint: &str) -> ToolError {
+    ToolError::failed(format!("The command was not started: {error} ({hint})"))
+}
 
 impl ToolHost for CallHost {
     fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
@@ -87,7 +94,7 @@ impl ToolHost for CallHost {
             let answer = self.state.decide(&asker, ask).await;
             if changes_files {
                 // A command that the user let run outside of its sandbox reads them.
-                self.state.processes.spawner.freezer().thawed().await;
+                outrigger_sandbox::process_time::thawed().await;
             }
             for actor in answer.iter().flat_map(|it| &it.by) {
                 self.caused_by(actor.clone(), Deed::Answered, None);
@@ -169,12 +176,8 @@ impl ToolHost for CallHost {
             let own = self.stored_rules().map_err(ToolError::failed)?;
             let rules = [self.agent.permission.clone(), own].concat();
             let session = Some(&self.session_id);
-            self.state.confine(session, rules).await.map_err(|error| {
-                ToolError::failed(format!(
-                    "The command was not started: {error} ({})",
-                    error.hint()
-                ))
-            })
+            let confined = self.state.confine(session, rules).await;
+            confined.map_err(|it| not_started(&it, &it.hint()))
         })
     }
 
@@ -193,17 +196,15 @@ impl ToolHost for CallHost {
             let rules: [&[Rule]; 2] = [&self.agent.permission, &own];
             let asker = self.asker(&rules, &causes);
             let asked = self.state.ask_person_outside(&asker, command, why, printed);
-            let Some(freeze) = asked.await else {
+            let Some(freeze) = asked
+                .await
+                .map_err(|it| not_started(&it, &it.hint().unwrap_or_default()))?
+            else {
                 return Ok(None);
             };
             let rules = [self.agent.permission.clone(), own].concat();
             let confined = self.state.confine_outside(&self.session_id, rules);
-            let policy = confined.await.map_err(|error| {
-                ToolError::failed(format!(
-                    "The command was not started: {error} ({})",
-                    error.hint()
-                ))
-            })?;
+            let policy = confined.await.map_err(|it| not_started(&it, &it.hint()))?;
             Ok(Some(Outside { policy, freeze }))
         })
     }

@@ -124,8 +124,7 @@ fn fork(
     level: Option<Level>,
 ) -> io::Result<Started> {
     let (ends, theirs) = pairs(spec)?;
-    // Commands have services of their session; plugins and servers of the user's do not.
-    let is_command = spec.policy.as_ref().is_some_and(|it| it.loopback.is_some());
+    let is_command = spec.policy.as_ref().is_some_and(Policy::is_of_command);
     let tag = tag::fresh(is_command);
     let (view, filter) = beyond_files(spec)?;
     let rules = connect_rules(spec);
