@@ -91,6 +91,37 @@ async fn the_older_form_of_the_answer_and_what_always_answers() {
     h.sees("permission.replied", 2).await;
 }
 
+/// A refusal refuses the other calls that wait. With words, all of them are answered with the words, and the model reads them.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_at_one_of_two_questions_reach_the_model() {
+    for (body, steps) in [
+        (json!({ "reply": "reject" }), 1),
+        (json!({ "reply": "reject", "message": "no, use pnpm" }), 2),
+    ] {
+        let h = Harness::new(
+            [turn([bash("touch 1.txt"), bash("touch 2.txt")]), done()],
+            json!({ "permission": { "bash": "ask" } }),
+        )
+        .await;
+        let session = h.session().await;
+        h.prompt_async(&session, "go").await;
+        h.sees("permission.asked", 2).await;
+        let open = h.ok("GET", "/permission", Value::Null).await;
+        let id = open[0]["id"].as_str().unwrap();
+        h.ok("POST", &format!("/permission/{id}/reply"), body.clone())
+            .await;
+        h.sees("session.idle", 1).await;
+        assert!(!h.path("1.txt").exists() && !h.path("2.txt").exists());
+        assert_eq!(h.mock.requests().len(), steps, "{body}");
+        let words = body["message"].as_str().unwrap_or("rejected permission");
+        for call in h.parts(&session, "tool").await {
+            let error = call["state"]["error"].as_str().unwrap_or_default();
+            assert!(error.contains(words), "{body}: {error}");
+        }
+        h.sees("permission.replied", 2).await;
+    }
+}
+
 /// "Always" for files with a question opens none that a rule denies.
 #[tokio::test(flavor = "multi_thread")]
 async fn always_lifts_no_deny() {

@@ -269,9 +269,13 @@ impl App {
         if self.turns == 0 {
             self.conversation.status = Some(SessionStatus::Idle);
         }
-        if std::mem::take(&mut self.said_no) && !self.conversation.is_answered() {
+        let said_no = std::mem::take(&mut self.said_no);
+        if said_no && !self.conversation.is_answered() {
             self.conversation
                 .note("stopped at your no: say what is to be done instead");
+        } else if self.turns == 0 && self.conversation.ends_at_refusal() {
+            self.conversation
+                .note("stopped: a call was refused; say what is to be done instead");
         }
         match serde_json::from_value(value) {
             Ok(TurnOutcome::Failed { error }) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PartId};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, ToolState};
 use outrigger_protocol::session::SessionStatus;
 use serde_json::Value;
 
@@ -208,6 +208,19 @@ impl Conversation {
             last,
             Some(Kind::Footer(_) | Kind::Note(_) | Kind::Failed(_))
         )
+    }
+
+    /// Returns whether it ends with a call that was refused without words for the model: the agent ends the turn there. A client
+    /// elsewhere may have refused it.
+    #[must_use]
+    pub fn ends_at_refusal(&self) -> bool {
+        let Some(Kind::Tool(part, _)) = self.blocks.last().map(|it| &it.kind) else {
+            return false;
+        };
+        let PartKind::Tool(call) = &part.kind else {
+            return false;
+        };
+        matches!(&call.state, ToolState::Error { error, .. } if error.contains("rejected permission for this tool call"))
     }
 
     /// Returns the user's prompts: message and text, in order.

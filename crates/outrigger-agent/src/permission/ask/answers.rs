@@ -100,10 +100,9 @@ impl Agent {
         else {
             return false;
         };
-        let is_open = answer
-            .send((reply, message.filter(|m| !m.is_empty()), by.clone()))
-            .is_ok();
-        self.state.answer_others(&request, reply, &by);
+        let answered = (reply, message.filter(|m| !m.is_empty()), by);
+        let is_open = answer.send(answered.clone()).is_ok();
+        self.state.answer_others(&request, &answered);
         is_open
     }
 }

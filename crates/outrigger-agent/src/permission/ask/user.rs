@@ -77,8 +77,9 @@ impl AgentState {
     }
 
     /// Applies an answer to the other questions of its session: "always" answers those that it covers, a refusal refuses them
-    /// all, as in OpenCode.
-    pub(super) fn answer_others(&self, answered: &PermissionRequest, reply: Reply, by: &Actor) {
+    /// all, as in OpenCode. They get its words as well: without them, the turn would end before the model reads any.
+    pub(super) fn answer_others(&self, answered: &PermissionRequest, answer: &Answered) {
+        let reply = answer.0;
         if reply == Reply::Always {
             self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
             let rules = answered.always.iter().map(|pattern| Rule {
@@ -102,7 +103,7 @@ impl AgentState {
             .collect();
         for id in others {
             if let Some(waiting) = open.remove(&id) {
-                let _ = waiting.answer.send((reply, None, by.clone()));
+                let _ = waiting.answer.send(answer.clone());
             }
         }
     }

@@ -43,6 +43,28 @@ fn a_turn_that_ends_at_a_no_says_so() {
     assert_eq!(screen(&mut app).matches("stopped at").count(), 1);
 }
 
+/// A no from elsewhere, such as another terminal, ends it as well.
+#[test]
+fn a_turn_that_ends_at_another_clients_no_says_so() {
+    let mut app = talking(60, 20);
+    user(&mut app, 1, "clean up");
+    assistant(&mut app, 2, false);
+    let error = "The user rejected permission for this tool call: bash (rm x).";
+    tool(
+        &mut app,
+        2,
+        "call_1",
+        "bash",
+        json!({ "status": "error", "input": { "command": "rm x" }, "error": error, "time": { "start": 1, "end": 2 } }),
+    );
+    let over = || Input::Reply(Then::Over("ses_1".into()), Ok(json!({ "outcome": "done" })));
+    app.update(over(), 20 * GRACE);
+    let shown = screen(&mut app);
+    assert!(shown.contains("~ stopped: a call was refused"), "{shown}");
+    app.update(over(), 20 * GRACE);
+    assert_eq!(screen(&mut app).matches("~ stopped").count(), 1);
+}
+
 /// What led to a question can be read while it is shown.
 #[test]
 fn the_conversation_scrolls_behind_a_question() {
