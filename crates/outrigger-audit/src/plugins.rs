@@ -103,7 +103,7 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             ..
         } => vec![changed(plugin, action, error.as_deref(), *generation)],
         // A message for the user; the result of the call has a separate record.
-        Notice::Command { .. } => Vec::new(),
+        Notice::Command { .. } | Notice::Waiting { .. } => Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use outrigger_claude_hooks::Commands;
+use outrigger_plugin_status::NoticeFn;
 use outrigger_protocol::Millis;
 
 use crate::breakers::HookBreakers;
@@ -36,4 +37,6 @@ pub struct HookHost {
     pub said: SaidOnce,
     /// Takes secrets out of what records keep of answers; `None`: they keep no values.
     pub redact: Option<RedactFn>,
+    /// Receives notices of hooks that take long.
+    pub notice: NoticeFn,
 }

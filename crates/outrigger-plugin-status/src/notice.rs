@@ -101,6 +101,20 @@ pub enum Notice {
         /// The rule that refuses it: `permissions.client`, `custom_point.undeclared`, `credential.member`.
         rule: String,
     },
+    /// A session waits for a hook that takes long, or no longer does.
+    Waiting {
+        /// Id of the plugin.
+        plugin: String,
+        /// Name of the hook.
+        hook: String,
+        /// The session that waits.
+        #[serde(rename = "sessionID")]
+        session_id: String,
+        /// How long it has waited, in milliseconds.
+        ms: u64,
+        /// The wait is over.
+        over: bool,
+    },
     /// It is no longer called.
     Off {
         /// Id of the plugin.
@@ -111,6 +125,12 @@ pub enum Notice {
 }
 
 impl Notice {
+    /// Returns whether it is for display only: clients are notified, and nothing is stored.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        self.is_of_itself() || matches!(self, Self::Waiting { .. })
+    }
+
     /// Returns whether the plugin reached the state on its own; the steps are reported as [`Progress`](crate::Progress).
     #[must_use]
     pub fn is_of_itself(&self) -> bool {

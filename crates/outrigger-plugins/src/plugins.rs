@@ -100,6 +100,7 @@ impl Plugins {
             links: Links::default(),
             said: SaidOnce::default(),
             redact: None,
+            notice: Arc::new(|_| {}),
         };
         Self(Arc::new(PluginHost {
             registry,
@@ -363,6 +364,7 @@ fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> Pl
         links: Links::default(),
         said: SaidOnce::default(),
         redact: options.redact.clone(),
+        notice: Arc::clone(&options.notice),
     };
     PluginHost {
         registry: Arc::clone(registry),

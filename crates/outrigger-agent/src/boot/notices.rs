@@ -32,8 +32,7 @@ pub(crate) fn bind(state: &Arc<AgentState>, mut notices: UnboundedReceiver<Notic
     tokio::spawn(async move {
         while let Some(notice) = notices.recv().await {
             let Some(state) = owner.upgrade() else { return };
-            // Each start sends these for each plugin: clients are notified, and nothing is stored.
-            if notice.is_of_itself() {
+            if notice.is_passing() {
                 state.bus.publish(Arc::new(numbered(event(&notice))));
                 continue;
             }

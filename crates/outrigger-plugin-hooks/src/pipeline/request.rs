@@ -1,10 +1,13 @@
 //! One request to one process: its data, and what its answers mean for the chain.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Ended;
+use outrigger_plugin_status::Notice;
 use outrigger_protocol::hook::HookOutcome;
 use outrigger_protocol::rpc::{HandlerRef, HookResult};
 use outrigger_sandbox::process_time::{self, Instant};
@@ -19,6 +22,8 @@ use outrigger_plugin_supervisor::reconfigure;
 
 /// Minimum time that a call waits for a restarting process (A7: the next call works within 2 s).
 const RESTART: Duration = Duration::from_secs(2);
+/// Time after which clients are notified that a session waits for a handler.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// The process that a request goes to.
 pub(super) struct Target {
@@ -80,9 +85,8 @@ impl Drive<'_> {
         };
         let (at, began) = ((self.host.now)(), Instant::now());
         // Send the request first: the input is hashed while the process works.
-        let ((reply, sent), given) = tokio::join!(self.ask(&target.live, &call, deadline), async {
-            self.audit.hash(self.items())
-        });
+        let ask = self.ask_visibly(&target.live, &call, deadline);
+        let ((reply, sent), given) = tokio::join!(ask, async { self.audit.hash(self.items()) });
         self.audit.called(handlers, given, target.group.is_shared());
         self.note_sent(handlers, &sent, at);
         self.charge(handlers, target, &reply.results, began.elapsed());
@@ -161,18 +165,64 @@ impl Drive<'_> {
         self.host.registry.configured(bound.plugin, configured);
     }
 
-    /// Returns the answers and what was sent.
-    async fn ask(
+    /// Like [`Self::ask`]; clients are notified for which handler their session waits, if that takes long.
+    async fn ask_visibly(
         &self,
         live: &Live,
         call: &HookCall<'_>,
         deadline: Duration,
     ) -> (Reply, outrigger_js::Sent) {
+        let answered = AtomicUsize::new(0);
+        let mut ask = pin!(self.ask(live, call, deadline, &answered));
+        let began = Instant::now();
+        let notice = |plugin: &str, over| {
+            if let Some(session) = call.session {
+                (self.host.notice)(Notice::Waiting {
+                    plugin: plugin.to_owned(),
+                    hook: call.hook.to_owned(),
+                    session_id: session.to_owned(),
+                    ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                    over,
+                });
+            }
+        };
+        // No turn waits for these.
+        let is_seen = call.session.is_some() && self.point.name() != "event";
+        let mut shown: Option<&str> = None;
+        let reply = loop {
+            match process_time::timeout(SLOW, &mut ask).await {
+                Ok(reply) => break reply,
+                Err(_) if !is_seen => {}
+                Err(_) => {
+                    let current = call.handlers.get(answered.load(Ordering::Relaxed));
+                    let current = current.map(|it| it.plugin.as_str());
+                    if let Some(plugin) = current.filter(|it| shown != Some(*it)) {
+                        notice(plugin, false);
+                        shown = Some(plugin);
+                    }
+                }
+            }
+        };
+        if let Some(plugin) = shown {
+            notice(plugin, true);
+        }
+        reply
+    }
+
+    /// Returns the answers and what was sent. Counts the answers while they arrive.
+    async fn ask(
+        &self,
+        live: &Live,
+        call: &HookCall<'_>,
+        deadline: Duration,
+        answered: &AtomicUsize,
+    ) -> (Reply, outrigger_js::Sent) {
         let mut results = Vec::new();
         let mut sent = outrigger_js::Sent::default();
-        let call = live
-            .process
-            .hook_call(call, deadline, &mut sent, |result| results.push(result));
+        let call = live.process.hook_call(call, deadline, &mut sent, |result| {
+            answered.store(result.handler + 1, Ordering::Relaxed);
+            results.push(result);
+        });
         let call = live.until_gone(call);
         let end = tokio::select! {
             biased;

@@ -111,6 +111,55 @@ async fn it_trips_at_the_third_timeout_tries_once_and_closes() {
     assert_eq!(status(&plugins, "good").generation, 2);
 }
 
+/// Clients are notified of the handler that a session waits for, not of the others in its process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_takes_long_is_reported_while_it_runs() {
+    let mut project = project();
+    project.hook_deadline("slow", Duration::from_secs(3));
+    let specs = vec![
+        project.plugin("good", &appender("good")),
+        project.plugin("slow", SLOW),
+    ];
+    let plugins = project.load(specs).await;
+    let result = plugins
+        .pipeline()
+        .run(
+            HookPoint::parse("llm.before_system").unwrap(),
+            vec![HookPayload::new(
+                json!({ "fault": true }),
+                json!({ "system": [] }),
+            )],
+            PipelineContext {
+                session: Some("ses_1".into()),
+                ..PipelineContext::default()
+            },
+        )
+        .await;
+    assert_eq!(summary(&result), "good1 | good ok, slow timeout");
+    let notices = project.notices.lock().unwrap().clone();
+    let waiting: Vec<_> = notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Waiting {
+                plugin,
+                hook,
+                session_id,
+                over,
+                ..
+            } => Some((plugin.as_str(), hook.as_str(), session_id.as_str(), *over)),
+            _ => None,
+        })
+        .collect();
+    let hook = "experimental.chat.system.transform";
+    assert_eq!(
+        waiting,
+        [
+            ("slow", hook, "ses_1", false),
+            ("slow", hook, "ses_1", true)
+        ]
+    );
+}
+
 /// A8: a program that runs for one prompt does not pay the deadline of a hanging hook each time, and a plugin that held up the
 /// shared process has its own from the start, until its files change.
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,9 @@
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::message::MessageInfo;
 
-use super::{App, MAX_BLOCKS};
+use serde_json::Value;
+
+use super::{App, MAX_BLOCKS, SlowHook};
 use crate::state::effect::Effect;
 
 impl App {
@@ -17,6 +19,7 @@ impl App {
         {
             self.children.insert(session_id.clone());
         }
+        self.note_slow_hook(&event.event, now);
         let mut effects = self.ask_of(&event.event, now);
         let own = self.session.as_ref().map(|it| &it.id);
         if event.event.session_id().is_none() || event.event.session_id() != own {
@@ -57,6 +60,26 @@ impl App {
             self.has_older = true;
         }
         effects
+    }
+
+    /// Remembers for which hook the session, or a subagent of it, waits.
+    fn note_slow_hook(&mut self, event: &Event, now: u64) {
+        let Event::Custom(event) = event else { return };
+        let text = |name: &str| event.properties.get(name).and_then(Value::as_str);
+        let (Some(plugin), Some(hook)) = (text("plugin"), text("hook")) else {
+            return;
+        };
+        let is_ours = text("sessionID").is_some_and(|id| self.is_ours(&id.into()));
+        if event.kind != "outrigger.plugin.waiting" || !is_ours {
+            return;
+        }
+        let is_over = event.properties.get("over") == Some(&Value::Bool(true));
+        let waited = event.properties.get("ms").and_then(Value::as_u64);
+        self.slow_hook = (!is_over).then(|| SlowHook {
+            plugin: plugin.to_owned(),
+            hook: hook.to_owned(),
+            since: now.saturating_sub(waited.unwrap_or_default()),
+        });
     }
 
     /// Keeps what changed messages while they are being fetched. Pieces of a text are not: its end has all of it.

@@ -45,6 +45,8 @@ const PAGE: usize = 60;
 const MAX_BLOCKS: usize = 4000;
 /// How long after the first key a second one quits, in milliseconds.
 const DOUBLE_PRESS_WINDOW_MS: u64 = 2000;
+/// How long a notice is shown, in milliseconds.
+const NOTICE_SHOWN: u64 = 8000;
 
 /// Settings that do not change while the interface is open.
 #[derive(Clone, Debug)]
@@ -113,6 +115,10 @@ pub struct App {
     pub(crate) is_entering: bool,
     pub(crate) progress: String,
     pub(crate) notice: Option<(String, Role)>,
+    /// When the notice disappears.
+    notice_until: u64,
+    /// The hook that the turn waits for, since when.
+    pub(crate) slow_hook: Option<SlowHook>,
     pub(crate) picker: Option<Picker>,
     pub(crate) completion: Option<Completion>,
     pub(crate) asking: Asking,
@@ -154,6 +160,14 @@ pub struct App {
     pub(crate) start: Start,
 }
 
+/// A hook of a plugin that takes long.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowHook {
+    pub(crate) plugin: String,
+    pub(crate) hook: String,
+    since: u64,
+}
+
 impl App {
     /// Creates the interface before there is an agent.
     #[must_use]
@@ -189,6 +203,8 @@ impl App {
             is_entering: false,
             progress: "starting".to_owned(),
             notice,
+            notice_until: NOTICE_SHOWN,
+            slow_hook: None,
             picker: None,
             completion: None,
             asking: Asking::default(),
@@ -220,6 +236,12 @@ impl App {
     pub fn update(&mut self, input: Input, now: u64) -> Vec<Effect> {
         self.now = now;
         let effects = self.handle(input, now);
+        if self.notice_until <= now {
+            self.notice = None;
+        }
+        if !self.is_busy() {
+            self.slow_hook = None;
+        }
         self.busy_since = match self.busy_since {
             _ if !self.is_busy() => None,
             since => since.or(Some(now)),
@@ -254,6 +276,11 @@ impl App {
             Input::Failed(error) => {
                 self.progress.clear();
                 self.fail(&error);
+                Vec::new()
+            }
+            // The first plugins start before the interface is ready, others later.
+            Input::Progress(text) if self.is_ready => {
+                self.say(&text, Role::Dim);
                 Vec::new()
             }
             Input::Progress(text) => {
@@ -296,8 +323,20 @@ impl App {
     #[must_use]
     pub fn busy_for(&self) -> Option<u64> {
         let since = self.busy_since?;
-        let is_shown = self.notice.is_none() && self.asking.shown().is_none();
+        let is_shown = self.asking.shown().is_none();
         is_shown.then(|| self.now.saturating_sub(since))
+    }
+
+    /// Returns when the notice disappears, while there is one.
+    #[must_use]
+    pub fn notice_until(&self) -> Option<u64> {
+        self.notice.as_ref().map(|_| self.notice_until)
+    }
+
+    /// Returns the hook that the turn waits for, and for how long, in milliseconds.
+    pub(crate) fn waits_for_hook(&self) -> Option<(&SlowHook, u64)> {
+        let hook = self.slow_hook.as_ref()?;
+        Some((hook, self.now.saturating_sub(hook.since)))
     }
 
     /// Returns what determines the layout of the conversation.
@@ -313,6 +352,7 @@ impl App {
 
     pub(crate) fn say(&mut self, text: &str, role: Role) {
         self.notice = Some((text.to_owned(), role));
+        self.notice_until = self.now.saturating_add(NOTICE_SHOWN);
     }
 
     pub(crate) fn fail(&mut self, error: &outrigger_client::ClientError) {

@@ -5,6 +5,7 @@ mod history;
 mod lists;
 mod order;
 mod questions;
+mod status;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The event loop: inputs update the state, its effects are performed, and the screen is redrawn.
 //!
-//! It waits for keys, events and responses, and each second of a turn: it does not wake up while nothing happens.
+//! It waits for keys, events and responses, and each second of a turn, and the end of a notice: it does not wake up while nothing happens.
 
 pub(crate) mod paint;
 mod perform;
@@ -177,6 +177,7 @@ impl Interface {
         loop {
             let due = self.drawn + FRAME;
             let second = self.ticked + SECOND;
+            let fades = self.notice_ends();
             let input = tokio::select! {
                 biased;
                 _ = hangup.recv() => return Ok(()),
@@ -193,6 +194,9 @@ impl Interface {
                 input = self.inputs.recv() => input,
                 () = tokio::time::sleep_until(second.into()), if self.app.busy_for().is_some() => {
                     self.ticked = Instant::now();
+                    Some(Input::Tick)
+                }
+                () = tokio::time::sleep_until(fades.into()), if self.app.notice_until().is_some() => {
                     Some(Input::Tick)
                 }
                 () = tokio::time::sleep_until(due.into()), if self.is_dirty => {
@@ -226,6 +230,12 @@ impl Interface {
                 self.draw()?;
             }
         }
+    }
+
+    /// Returns when the notice disappears.
+    fn notice_ends(&self) -> Instant {
+        let until = self.app.notice_until().unwrap_or_default();
+        self.began + Duration::from_millis(until)
     }
 
     fn draw(&mut self) -> io::Result<()> {

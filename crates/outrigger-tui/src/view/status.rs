@@ -13,7 +13,6 @@ pub(super) fn state(app: &App) -> Row {
     let style = |role| app.theme.style(role);
     let width = usize::from(app.size.0);
     let (text, role) = match (&app.notice, &app.conversation.status) {
-        (Some((text, role)), _) => (inline(text), *role),
         _ if app.leader => (
             "leader key: the next key is a command".to_owned(),
             Role::Warn,
@@ -23,15 +22,22 @@ pub(super) fn state(app: &App) -> Row {
                 .to_owned(),
             Role::Bad,
         ),
-        _ if !app.progress.is_empty() => (inline(&app.progress), Role::Dim),
-        _ if app.asking.shown().is_some() => ("▸ waits for your answer".to_owned(), Role::Warn),
+        _ if app.asking.shown().is_some() => (
+            with_notice(app, "▸ waits for your answer".to_owned()),
+            Role::Warn,
+        ),
         (
             _,
             Some(SessionStatus::Retry {
                 attempt, message, ..
             }),
-        ) if app.is_busy() => (format!("▸ try {attempt}: {}", inline(message)), Role::Warn),
-        _ if app.is_busy() => (working(app), Role::Accent),
+        ) if app.is_busy() => {
+            let text = format!("▸ try {attempt}: {}", inline(message));
+            (with_notice(app, text), Role::Warn)
+        }
+        _ if app.is_busy() => (with_notice(app, working(app)), Role::Accent),
+        (Some((text, role)), _) => (inline(text), *role),
+        _ if !app.progress.is_empty() => (inline(&app.progress), Role::Dim),
         _ if !app.scroll.follows() => (
             "earlier messages; end goes to the last".to_owned(),
             Role::Dim,
@@ -49,8 +55,20 @@ pub(super) fn state(app: &App) -> Row {
     row(pieces)
 }
 
+/// What is worked on and what waits for the user comes before a notice.
+fn with_notice(app: &App, text: String) -> String {
+    match &app.notice {
+        Some((notice, _)) => format!("{text} · {}", inline(notice)),
+        None => text,
+    }
+}
+
 fn working(app: &App) -> String {
     let mut text = match app.busy_for().unwrap_or_default() / 1000 {
+        _ if let Some((slow, ms)) = app.waits_for_hook() => {
+            let (plugin, hook) = (cut(&inline(&slow.plugin), 30), inline(&slow.hook));
+            format!("▸ plugin {plugin}: {hook}, {} s; esc interrupts", ms / 1000)
+        }
         0 => "▸ working; esc interrupts".to_owned(),
         seconds @ 1..60 => format!("▸ working {seconds} s; esc interrupts"),
         seconds => format!(
