@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 // Where `npm run dev` finds a server: outrigger serve --no-auth
 const server = process.env.OUTRIGGER_URL ?? 'http://127.0.0.1:4096'
 const api = Object.fromEntries(
-  ['/outrigger/v1', '/outrigger/plugin', '/session', '/agent', '/config', '/command', '/global', '/project', '/find', '/outrigger/web/session'].map((path) => [path, { target: server }]),
+  ['/outrigger/v1', '/outrigger/plugin', '/session', '/agent', '/config', '/command', '/global', '/project', '/path', '/find', '/outrigger/web/session'].map((path) => [path, { target: server }]),
 )
 
 export default defineConfig({

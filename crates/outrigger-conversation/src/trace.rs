@@ -7,7 +7,7 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::Object;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::{HookRecord, OutcomeKind};
-use outrigger_protocol::id::{MessageId, SessionId, TurnId};
+use outrigger_protocol::id::{CallId, MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, ToolRecord, TurnStep};
 use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
@@ -39,12 +39,13 @@ impl Reader {
             scope: Some(Scope::Turn(turn)),
             ..RecordQuery::default()
         })?;
+        let waits = self.waits(session, &records)?;
         let mut spans = Vec::new();
         let mut requests = Requests::default();
         for stored in records {
             match stored.record {
                 LogRecord::Hook(hook) => spans.push(hook_span(&hook)),
-                LogRecord::Tool(tool) => spans.push(tool_span(&tool)),
+                LogRecord::Tool(tool) => spans.push(tool_span(&tool, &waits)),
                 LogRecord::TurnStep(step) => spans.extend(requests.on(&step)),
                 _ => {}
             }
@@ -55,6 +56,55 @@ impl Reader {
             turn: self.turn(info)?,
             spans,
         }))
+    }
+
+    /// Returns how long calls of a turn waited for answers of the user, by the call, in milliseconds.
+    fn waits(
+        &self,
+        session: &SessionId,
+        records: &[StoredRecord],
+    ) -> Result<BTreeMap<CallId, Millis>, StoreError> {
+        let mut waits = BTreeMap::new();
+        let is_asked = |record: &LogRecord| match record {
+            LogRecord::Tool(tool) => tool.permissions.iter().any(|it| it.contains("ask")),
+            _ => false,
+        };
+        let (Some(first), Some(last)) = (records.first(), records.last()) else {
+            return Ok(waits);
+        };
+        let (mut after, end) = (first.seq, last.seq);
+        if !records.iter().any(|it| is_asked(&it.record)) {
+            return Ok(waits);
+        }
+        let mut open = BTreeMap::new();
+        while after < end {
+            let events = self.store().records(&RecordQuery {
+                scope: Some(Scope::Session(session)),
+                kind: Some("event"),
+                after,
+                limit: Some(EVENTS_AT_ONCE),
+            })?;
+            let Some(last) = events.last() else { break };
+            after = last.seq;
+            for stored in events {
+                let LogRecord::Event(event) = stored.record else {
+                    continue;
+                };
+                match event.event {
+                    Event::PermissionAsked(request) => {
+                        let call = request.tool.map(|tool| tool.call_id);
+                        open.insert(request.id, (call, stored.at));
+                    }
+                    Event::PermissionReplied { request_id, .. } => {
+                        if let Some((Some(call), asked)) = open.remove(&request_id) {
+                            *waits.entry(call).or_default() += stored.at.saturating_sub(asked);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(waits)
     }
 
     fn turn(&self, info: TurnInfo) -> Result<Turn, StoreError> {
@@ -81,6 +131,8 @@ impl Reader {
 
 /// Number of events after the first step of a turn that must include its prompt.
 const FIRST_EVENTS: usize = 50;
+/// Number of events read at once.
+const EVENTS_AT_ONCE: usize = 1000;
 
 impl Reader {
     /// Returns the prompt that a turn answers, from its first step.
@@ -215,7 +267,7 @@ fn hook_span(hook: &HookRecord) -> Span {
     }
 }
 
-fn tool_span(tool: &ToolRecord) -> Span {
+fn tool_span(tool: &ToolRecord, waits: &BTreeMap<CallId, Millis>) -> Span {
     let state = match tool.outcome.as_str() {
         "completed" => SpanState::Ok,
         _ => SpanState::Error,
@@ -232,6 +284,7 @@ fn tool_span(tool: &ToolRecord) -> Span {
         more_values: None,
         facts: object(json!({
             "call": tool.call.call_id, "outcome": tool.outcome, "permissions": tool.permissions, "retries": tool.retries,
+            "waitedMs": waits.get(&tool.call.call_id),
         })),
     }
 }

@@ -162,7 +162,9 @@ function Body({ entry, all, directory }: { entry: Entry; all: Details[]; directo
   const todos = field(metadata, 'todos')
   const answers = field(metadata, 'answers')
   const child = metadata.conversation ?? text(field(metadata.progress, 'sessionId')) ?? undefined
-  const shownError = metadata.is_error && !all.some((one) => one.type === 'commandOutput')
+  const printed = all.find((one) => one.type === 'commandOutput')
+  const shownError = metadata.is_error && !printed
+  const reason = metadata.is_error && printed ? reasonBeside(text(metadata.output) ?? content, printed) : null
   return (
     <div className="card-body">
       {all.map((one, key) => (
@@ -176,6 +178,7 @@ function Body({ entry, all, directory }: { entry: Entry; all: Details[]; directo
         </button>
       )}
       {entry.state === 'running' && !all.length && <Progress metadata={metadata} />}
+      {reason && <pre className="output failed" tabIndex={0}>{reason}</pre>}
       {shownError && <pre className="output failed" tabIndex={0}>{cut.text('/metadata/output', text(metadata.output) ?? content)}</pre>}
       {!all.length && !shownError && entry.state === 'done' && !Array.isArray(todos) && !Array.isArray(answers) && (
         <>
@@ -186,6 +189,13 @@ function Body({ entry, all, directory }: { entry: Entry; all: Details[]; directo
       <Input metadata={metadata} />
     </div>
   )
+}
+
+/** Why a command's call failed, where its output does not say so: a plugin may fail a call after the command ran. */
+export function reasonBeside(error: string, printed: CommandOutputDetails): string | null {
+  const output = `${printed.data.stdout}\n${printed.data.stderr}`
+  const reason = error.trim()
+  return reason && !output.includes(reason) && !(printed.data.stdout.trim() && reason.startsWith(printed.data.stdout.trim())) ? reason : null
 }
 
 function OneDetail({ details, cut, at, metadata, directory }: { details: Details; cut: Cut; at: string; metadata: MessageMetadata; directory: string }) {

@@ -22,7 +22,7 @@ export function Home() {
   const all = live.conversations()
   const asked = live.waiting()
   const running = all.filter((info) => info.status !== 'idle' && !live.waitingOf(info.id).length)
-  if (!all.length) {
+  if (!all.length && !live.search) {
     return (
       <>
         <h1 className="visually-hidden">Overview</h1>
@@ -40,7 +40,7 @@ export function Home() {
       <header className="page-head">
         <h1>Overview</h1>
         <p className="quiet">
-          {plural(all.length, 'conversation')} in {plural(new Set(all.map((info) => info.directory)).size, 'project')} · {dollars(cost)}
+          {plural(all.length, 'conversation')}{live.search && ` with “${live.search}” in the title`} in {plural(new Set(all.map((info) => info.directory)).size, 'project')} · {dollars(cost)}
         </p>
       </header>
       <section aria-labelledby="waiting">

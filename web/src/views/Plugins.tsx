@@ -78,7 +78,7 @@ export function Plugins() {
       {!error && !page && <Loading label="Asking the agent of this folder" />}
       {page && !page.plugins.length && <Empty icon="plug" title="No plugin" text="`outrigger plugin install NAME` brings one, or the list `plugin` of opencode.json." />}
       {page?.plugins.map((plugin) => (
-        <Plugin key={plugin.id} plugin={plugin} costs={page.perf.filter((cost) => cost.plugin === plugin.id)} samples={samples} directory={directory ?? ''} reload={() => void load.current()} />
+        <Plugin key={plugin.id} plugin={plugin} others={sharing(plugin, page.plugins)} costs={page.perf.filter((cost) => cost.plugin === plugin.id)} samples={samples} directory={directory ?? ''} reload={() => void load.current()} />
       ))}
     </div>
   )
@@ -94,7 +94,12 @@ function reasonOf(cause: unknown): string | null {
   return null
 }
 
-function Plugin({ plugin, costs, samples, directory, reload }: { plugin: PluginState; costs: HookCost[]; samples: Sample[]; directory: string; reload: () => void }) {
+/** The other plugins in the process of one. */
+export function sharing(plugin: PluginState, all: PluginState[]): string[] {
+  return plugin.pid ? all.filter((it) => it.pid === plugin.pid && it.id !== plugin.id).map((it) => it.id) : []
+}
+
+function Plugin({ plugin, others, costs, samples, directory, reload }: { plugin: PluginState; others: string[]; costs: HookCost[]; samples: Sample[]; directory: string; reload: () => void }) {
   const [error, setError] = useState<string | null>(null)
   const act = (what: string) =>
     void post(`/outrigger/plugin/${what}`, { id: plugin.id }, { directory }).then(
@@ -161,7 +166,10 @@ function Plugin({ plugin, costs, samples, directory, reload }: { plugin: PluginS
         </div>
         <div>
           <dt>Memory</dt>
-          <dd>{plugin.usage ? bytes(plugin.usage.rss) : '–'}</dd>
+          <dd>
+            {plugin.usage ? bytes(plugin.usage.rss) : '–'}
+            {plugin.usage && others.length > 0 && <span className="quiet" title={`with ${others.join(', ')}`}> shared by {others.length + 1}</span>}
+          </dd>
         </div>
         <div>
           <dt>CPU</dt>

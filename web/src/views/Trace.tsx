@@ -61,6 +61,18 @@ export function Trace({ info }: { info: Conversation }) {
   )
 }
 
+/** Hooks by the names that users of plugins know, as `outrigger plugin trace` has them. */
+export function nameOf(span: Span): string {
+  const hook = span.kind === 'hook' ? span.facts.hook : undefined
+  return typeof hook === 'string' && hook ? hook : span.name
+}
+
+/** How long a call waited for a person, in milliseconds. */
+export function waited(span: Span): number {
+  const ms = span.facts.waitedMs
+  return typeof ms === 'number' ? Math.min(ms, span.durationMs) : 0
+}
+
 function Waterfall({ trace }: { trace: TraceOf }) {
   const { turn, spans } = trace
   const [open, setOpen] = useState<number | null>(null)
@@ -68,12 +80,13 @@ function Waterfall({ trace }: { trace: TraceOf }) {
   const end = Math.max(turn.ended, ...spans.map((span) => span.start + span.durationMs))
   const begin = Math.min(turn.began, ...spans.map((span) => span.start))
   const whole = Math.max(1, end - begin)
-  const sum = (kind: Span['kind']) => spans.filter((span) => span.kind === kind).reduce((total, span) => total + span.durationMs, 0)
+  const sum = (kind: Span['kind']) => spans.filter((span) => span.kind === kind).reduce((total, span) => total + span.durationMs - waited(span), 0)
+  const waits = spans.reduce((total, span) => total + waited(span), 0)
   const changed = spans.filter((span) => span.changed?.length).length
   return (
     <>
       <p className="quiet">
-        {duration(whole)} in all: model {duration(sum('model'))}, tools {duration(sum('tool'))}, hooks {duration(sum('hook'))}. {changed ? `${plural(changed, 'hook')} changed something.` : 'No hook changed anything.'}
+        {duration(whole)} in all: model {duration(sum('model'))}, tools {duration(sum('tool'))}, hooks {duration(sum('hook'))}{waits > 0 && <>, waiting for you {duration(waits)}</>}. {changed ? `${plural(changed, 'hook')} changed something.` : 'No hook changed anything.'}
       </p>
       <div className="waterfall">
         {spans.map((span, key) => (
@@ -82,11 +95,12 @@ function Waterfall({ trace }: { trace: TraceOf }) {
               <span className="span-name">
                 <i className={`kind kind-${span.kind}`} />
                 <span className="visually-hidden">{span.kind}</span>
-                <span>
-                  {span.name}
+                <span title={[nameOf(span), span.plugin].filter(Boolean).join(' of ')}>
+                  {nameOf(span)}
                   {span.plugin && <span className="quiet"> {span.plugin}</span>}
                 </span>
                 {Boolean(span.changed?.length) && <span className="tag">changed</span>}
+                {waited(span) > 0 && <span className="tag">waited {duration(waited(span))}</span>}
                 {span.state !== 'ok' && <span className={`badge ${span.state}`}>{span.state}</span>}
               </span>
               <span className="span-track">
@@ -95,7 +109,7 @@ function Waterfall({ trace }: { trace: TraceOf }) {
                   style={{ left: `${((span.start - begin) / whole) * 100}%`, width: `${Math.min(100, (span.durationMs / whole) * 100)}%` }}
                 />
               </span>
-              <span className="span-time">{duration(span.durationMs)}</span>
+              <span className="span-time">{duration(span.durationMs - waited(span))}</span>
             </button>
             {open === key && <Facts span={span} />}
           </div>
@@ -112,7 +126,7 @@ function Facts({ span }: { span: Span }) {
       {facts.length > 0 && (
         <dl className="figures">
           {facts
-            .filter(([, value]) => typeof value !== 'object')
+            .filter(([name, value]) => typeof value !== 'object' && name !== 'waitedMs')
             .map(([name, value]) => (
               <div key={name}>
                 <dt>{name}</dt>

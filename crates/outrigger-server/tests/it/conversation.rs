@@ -131,6 +131,34 @@ async fn a_turn_has_a_trace_and_the_audit_has_it_too() {
     );
 }
 
+/// The time of a question to the user is none of the tool's.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_trace_has_how_long_a_call_waited_for_an_answer() {
+    let command = json!({ "command": "true", "description": "x" });
+    let h = Harness::new(
+        [turn([call("bash", command)]), done()],
+        json!({ "permission": { "bash": "ask" } }),
+    )
+    .await;
+    let session = h.session().await;
+    h.prompt_async(&session, "go").await;
+    h.sees("permission.asked", 1).await;
+    let open = h.ok("GET", "/permission", Value::Null).await;
+    let id = open[0]["id"].as_str().unwrap();
+    let once = json!({ "reply": "once" });
+    h.ok("POST", &format!("/permission/{id}/reply"), once).await;
+    h.sees("session.idle", 1).await;
+    let base = format!("/outrigger/v1/conversation/{session}/turn");
+    let turns = h.ok("GET", &base, Value::Null).await;
+    let path = format!("{base}/{}", turns[0]["id"].as_str().unwrap());
+    let trace = h.ok("GET", &path, Value::Null).await;
+    let spans = trace["spans"].as_array().unwrap();
+    let tool = spans.iter().find(|it| it["kind"] == "tool").unwrap();
+    let waited = tool["facts"]["waitedMs"].as_f64();
+    let took = tool["durationMs"].as_f64().unwrap();
+    assert!(waited.is_some_and(|it| it <= took + 1.0), "{tool}");
+}
+
 /// E1: another agent's output is stored in a session like our own model's, each call as one message, and what its converter does not
 /// know unchanged.
 #[tokio::test(flavor = "multi_thread")]
