@@ -29,7 +29,7 @@ pub use fs::{absent, folders, host_path, path_masks, paths, private_tmp, stale_m
 pub use namespaces::support::has_views;
 pub use policy::Policy;
 pub use policy::level::Level;
-pub use processes::freezer::ProcessFreeze;
+pub use processes::freezer::{FileChanges, ProcessFreeze};
 pub use processes::locks::LockHolder;
 pub use processes::own::hide_host;
 pub use processes::procfs::start_time;

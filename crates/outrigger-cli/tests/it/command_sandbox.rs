@@ -748,6 +748,52 @@ fn what_runs_outside_is_not_changed_while_it_runs() {
     assert!(!world.home().join("exchanged").exists());
 }
 
+/// What the host changes for somebody else waits, too: the command reads that file after a plugin's request.
+#[test]
+fn a_patch_waits_for_what_runs_outside() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let world = with(&["sh build.sh && sh second.sh"]);
+    world.config(json!({ "permission": { "*": "allow" } }));
+    world.file(
+        "build.sh",
+        "set -e\ntouch $HOME/outside.txt\nuntil [ -e $HOME/go ]; do sleep 0.05; done\n",
+    );
+    world.file("second.sh", "touch $HOME/first\n");
+    git(&world.project(), &["init", "-q"]);
+    git(&world.project(), &["add", "."]);
+    let server = asked_to_do_it(&world);
+    let (question, _) = next_question(&server, "");
+    answer(&server, &question, "once");
+    assert!(wait_until(WAIT_TIMEOUT, || world
+        .home()
+        .join("outside.txt")
+        .exists()));
+    let patch =
+        "--- a/second.sh\n+++ b/second.sh\n@@ -1 +1 @@\n-touch $HOME/first\n+touch $HOME/patched\n";
+    std::thread::scope(|scope| {
+        let applied = scope.spawn(|| {
+            server
+                .post("/vcs/apply", &json!({ "patch": patch }))
+                .json(200)
+        });
+        // Other requests are answered meanwhile, and the patch had the time for it.
+        for _ in 0..20 {
+            server.get("/vcs/status").json(200);
+        }
+        std::fs::write(world.home().join("go"), "").unwrap();
+        assert_eq!(applied.join().unwrap(), json!({ "applied": true }));
+    });
+    assert!(wait_until(WAIT_TIMEOUT, || world
+        .home()
+        .join("first")
+        .exists()));
+    assert!(!world.home().join("patched").exists());
+    let second = std::fs::read_to_string(world.path("second.sh")).unwrap();
+    assert_eq!(second, "touch $HOME/patched\n");
+}
+
 #[test]
 fn a_line_with_more_files_than_are_looked_at_is_not_offered() {
     if !has_views() {

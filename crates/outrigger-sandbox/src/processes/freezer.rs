@@ -60,6 +60,13 @@ pub(crate) struct Tree {
     is_command: bool,
 }
 
+/// No process is frozen until it is dropped.
+#[must_use]
+#[derive(Debug)]
+pub struct FileChanges {
+    pub(crate) _gate: Option<OwnedRwLockReadGuard<()>>,
+}
+
 /// The processes are frozen until it is dropped.
 pub struct ProcessFreeze {
     stopped: Vec<Frozen>,

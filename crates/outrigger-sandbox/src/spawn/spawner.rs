@@ -16,7 +16,7 @@ use crate::fs::stale_masks::Hidden;
 use crate::namespaces::support;
 use crate::policy::Policy;
 use crate::policy::level::{self, Level};
-use crate::processes::freezer::{Freezer, ProcessFreeze, Tree};
+use crate::processes::freezer::{FileChanges, Freezer, ProcessFreeze, Tree};
 use crate::processes::ledger::Ledger;
 use crate::processes::own;
 use crate::seccomp::calls;
@@ -251,6 +251,14 @@ impl Spawner {
             ..Self::bare(self.jobs.clone())
         };
         self.freezer.freeze(&bare).await
+    }
+
+    /// Waits until its processes are not frozen; they are not until the result is dropped. Hold it while this process, or a child that is
+    /// never frozen, changes files for somebody else. Start no other process meanwhile: it would wait for a freeze that waits for this.
+    pub async fn change_files(&self) -> FileChanges {
+        FileChanges {
+            _gate: self.freezer.admit(false).await,
+        }
     }
 
     /// Call it when this process ends in order and everything it started has ended.

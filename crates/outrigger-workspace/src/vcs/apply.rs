@@ -40,6 +40,8 @@ impl Vcs {
         if let Some(why) = self.host.lacking_grant(by, &named) {
             return Err(VcsError::NotGranted(why));
         }
+        // Of files that a command reads which the user let run outside of its sandbox, none is changed meanwhile.
+        let _changes = self.host.spawner().change_files().await;
         let output = self
             .run_in(
                 &self.location().directory,
