@@ -63,9 +63,10 @@ pub(crate) struct Tree {
 /// No process is frozen until it is dropped.
 #[must_use]
 #[derive(Debug)]
-pub struct FileChanges {
-    pub(crate) _gate: Option<OwnedRwLockReadGuard<()>>,
-}
+pub struct FileChanges(
+    #[expect(dead_code, reason = "held until it is dropped")]
+    pub(crate)  Option<OwnedRwLockReadGuard<()>>,
+);
 
 /// The processes are frozen until it is dropped.
 pub struct ProcessFreeze {

@@ -131,7 +131,7 @@ pub async fn sleep_until(end: Instant) {
     }
 }
 
-/// Waits for `work`, for at most `limit`. It is boxed, so that nested limits do not add up on the stack.
+/// Waits for `work`, for at most `limit`. It is on the heap, so that nested limits do not add up on the stack.
 ///
 /// # Errors
 /// [`Elapsed`] after the limit.

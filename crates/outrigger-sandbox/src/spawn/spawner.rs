@@ -246,19 +246,15 @@ impl Spawner {
         if !self.has_filters() {
             return Err(SandboxError::NoFilters);
         }
-        let bare = Self {
-            recorder: self.recorder.clone(),
-            ..Self::bare(self.jobs.clone())
-        };
+        let mut bare = Self::bare(self.jobs.clone());
+        bare.recorder.clone_from(&self.recorder);
         self.freezer.freeze(&bare).await
     }
 
-    /// Waits until its processes are not frozen; they are not until the result is dropped. Hold it while this process, or a child that is
-    /// never frozen, changes files for somebody else. Start no other process meanwhile: it would wait for a freeze that waits for this.
+    /// Waits for the thaw; none is frozen until the result is dropped. For changes of files by the host; only children that are never
+    /// frozen may be started meanwhile.
     pub async fn change_files(&self) -> FileChanges {
-        FileChanges {
-            _gate: self.freezer.admit(false).await,
-        }
+        FileChanges(self.freezer.admit(false).await)
     }
 
     /// Call it when this process ends in order and everything it started has ended.
