@@ -77,8 +77,19 @@ pub(crate) fn changed_by(message: &ConversationMessage) -> Option<String> {
     Some(format!("  changed by {}", plugins.join(", ")))
 }
 
+/// Shows paths in the folder relative to it, except where one is a name for `outrigger.toml`, which takes whole ones.
 fn shorten(text: &str, directory: &str) -> String {
-    text.replace(&format!("{}/", directory.trim_end_matches('/')), "")
+    const TABLE: &str = "[plugins.\"";
+    let folder = format!("{}/", directory.trim_end_matches('/'));
+    let mut parts = text.split(&folder);
+    let mut short = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if short.ends_with(TABLE) {
+            short.push_str(&folder);
+        }
+        short.push_str(part);
+    }
+    short
 }
 
 fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
@@ -363,6 +374,13 @@ mod tests {
         ✗ read x failed  0 ms
         Error: File not found: x
         ");
+    }
+
+    /// A name for `outrigger.toml` is one there only in whole.
+    #[test]
+    fn a_table_of_a_plugins_file_keeps_its_whole_path() {
+        let why = "/p/a.ts may not (`prompt = true` under [plugins.\"/p/x/a.ts\"] in your own outrigger.toml grants that)";
+        assert_eq!(shorten(why, "/p/"), why.replacen("/p/", "", 1));
     }
 
     #[test]

@@ -594,6 +594,11 @@ fn a_grant_is_given_and_taken_back_by_a_command() {
     assert!(taken.stdout.ends_with("has rewrite\n"), "{}", taken.stdout);
     let shown = world.cli(&["plugin", "grant", "prompts"]).ok();
     assert_eq!(shown.stdout, format!("{name} has rewrite\n"));
+    // As it is typed in the folder.
+    let typed = plugin.strip_prefix(world.project()).unwrap();
+    let typed = typed.to_str().unwrap();
+    let shown = world.cli(&["plugin", "grant", typed]).ok();
+    assert_eq!(shown.stdout, format!("{name} has rewrite\n"));
     for wrong in [["nobody", "prompt"], ["prompts", "everything"]] {
         let refused = world.cli(&["plugin", "grant", wrong[0], wrong[1]]);
         assert_ne!(refused.code, 0, "{wrong:?}: {}", refused.stdout);

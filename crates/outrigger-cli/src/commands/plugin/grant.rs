@@ -1,6 +1,8 @@
 //! `outrigger plugin grant`: what a plugin may do on behalf of the user, in the user's own
 //! `outrigger.toml`.
 
+use std::path::Path;
+
 use outrigger_plugins::{Grant, SnapshotEntry};
 
 use crate::args::{Global, GrantArgs};
@@ -63,8 +65,15 @@ fn list(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
 /// file.
 fn key(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
     let snapshot = outrigger_agent::plugin_snapshot(boot)?;
+    // As typed in the current folder.
+    let path = Path::new(name).canonicalize().ok();
     let is_meant = |it: &&SnapshotEntry| {
-        it.id == name || it.place == name || it.grant_key().as_deref() == Some(name)
+        let key = it.grant_key();
+        let is_file = |key: &String| path.is_some() && Path::new(key).canonicalize().ok() == path;
+        it.id == name
+            || it.place == name
+            || key.as_deref() == Some(name)
+            || key.is_some_and(|key| is_file(&key))
     };
     let mut named: Vec<String> = snapshot
         .entries
