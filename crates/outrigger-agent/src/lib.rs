@@ -40,7 +40,7 @@ pub use outrigger_permissions::allowed_hooks::AllowedHooks;
 pub use outrigger_permissions::folder_trust::{
     FolderEntry, FolderQuestion, FolderSection, FolderTrustFn,
 };
-pub use outrigger_permissions::folder_trust::{distrust_folder, trust_folder};
+pub use outrigger_permissions::folder_trust::{distrust_folder, trust_folder, why_ignored};
 pub use outrigger_permissions::workspace_trust::{
     Rewritten, accept_rewritten_settings, allow_settings,
 };

@@ -286,7 +286,7 @@ fn add(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
     }
     file.remove(&["mcp", &add.name])?;
     file.merge(&json!({ "mcp": { &add.name: entry } }))?;
-    file.write()?;
+    file.write(&boot)?;
     out(&format!("added {} to {}\n", add.name, file.name()));
     if !taken.is_empty() {
         err(&format!(
@@ -305,7 +305,7 @@ fn remove(global: &Global, name: &str) -> Result<u8, Failure> {
     for of_user in [false, true] {
         let mut file = SettingsFile::load(&boot, of_user)?;
         if file.remove(&["mcp", name])? {
-            file.write()?;
+            file.write(&boot)?;
             let removed = Secrets::of(&boot.folders.data, &file.name(), name).remove();
             removed.map_err(|error| {
                 let message = format!("cannot remove its secrets: {error}");

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use outrigger_agent::{Boot, ProjectLocation};
+use outrigger_agent::{Boot, ProjectLocation, Rewritten, accept_rewritten_settings};
 use outrigger_config::{edited, global_file, project_file, with_item, without, without_items};
 use outrigger_files::Readers;
 use outrigger_protocol::diagnose::Diagnose;
@@ -14,6 +14,8 @@ use crate::failure::Failure;
 /// The file and its text, changed but not yet written.
 pub(super) struct SettingsFile {
     path: PathBuf,
+    /// As it was read; `None` if it did not exist.
+    before: Option<String>,
     text: String,
     of_user: bool,
 }
@@ -33,14 +35,15 @@ impl SettingsFile {
             outrigger_files::refuse_link(&path)
                 .map_err(|error| failed(&path.display().to_string(), &error.to_string()))?;
         }
-        let text = match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        let before = match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(&path.display().to_string(), &error.to_string())),
         };
         Ok(Self {
             path,
-            text,
+            text: before.clone().unwrap_or_default(),
+            before,
             of_user,
         })
     }
@@ -92,15 +95,24 @@ impl SettingsFile {
         Ok(self.take(changed))
     }
 
-    /// Writes it atomically.
-    pub(super) fn write(&self) -> Result<(), Failure> {
+    /// Writes it atomically. Agents that run in the folder know the change as one of Outrigger's own; what others changed before
+    /// stays theirs.
+    pub(super) fn write(&self, boot: &Boot) -> Result<(), Failure> {
         let text = self.text.as_bytes();
         let written = if self.of_user {
             outrigger_files::replace(&self.path, text, Readers::AsBefore)
         } else {
             outrigger_files::replace_unlinked(&self.path, text)
         };
-        written.map_err(|error| failed(&self.name(), &error.to_string()))
+        written.map_err(|error| failed(&self.name(), &error.to_string()))?;
+        if !self.of_user {
+            let change = Rewritten {
+                before: self.before.clone(),
+                after: self.text.clone(),
+            };
+            accept_rewritten_settings(boot, &self.path, &change);
+        }
+        Ok(())
     }
 
     fn take(&mut self, changed: Option<String>) -> bool {

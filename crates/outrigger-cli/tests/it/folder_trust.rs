@@ -342,6 +342,20 @@ fn harmless_settings_count_without_trust() {
     assert!(!world.path("ran.txt").exists());
 }
 
+/// Plugins of ignored settings are not listed; the commands about plugins say why.
+#[test]
+fn plugins_of_a_folder_whose_trust_lapsed_are_said_to_be_ignored() {
+    let world = users([], json!({}));
+    world.file("opencode.json", &json!({ "plugin": ["a"] }).to_string());
+    world.start(untrusted(&world, &["trust"])).end().ok();
+    world.file("opencode.json", &json!({ "plugin": ["b"] }).to_string());
+    let why = "no plugins: the settings of this folder changed since you trusted it, and are ignored; review and trust them with `outrigger trust`\n";
+    for (args, code) in [(["plugin", "list"], 0), (["plugin", "review"], 3)] {
+        let done = world.start(untrusted(&world, &args)).end();
+        assert_eq!((done.code, done.stdout.as_str()), (code, why), "{args:?}");
+    }
+}
+
 /// Trust is by content: changed settings are skipped again. Trust can be revoked.
 #[test]
 fn trust_holds_as_long_as_the_settings_ask_for_the_same() {

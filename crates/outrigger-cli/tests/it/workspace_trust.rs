@@ -261,3 +261,30 @@ fn serve_asks_about_changed_settings_or_says_what_to_do() {
     assert!(answer.contains("\"finish\":\"stop\""), "{answer}");
     assert!(!server.stop().stderr.contains("config allow"));
 }
+
+/// What Outrigger's own commands write is known to an agent that runs in the folder; what was changed before by others is not.
+#[test]
+fn our_own_commands_change_settings_while_an_agent_runs() {
+    let command = json!({ "command": "true", "description": "x" });
+    let world = World::new([turn([call("bash", command)]), done()]);
+    world.config(json!({ "permission": { "bash": "allow" } }));
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    server.post(&path, &body).json(200);
+    world.cli(&["mcp", "add", "own", "--", "true"]).ok();
+    world.cli(&["plugin", "list"]).ok();
+    world.cli(&["mcp", "remove", "own"]).ok();
+    world.cli(&["plugin", "list"]).ok();
+
+    world.config(json!({ "username": "of something else" }));
+    world.cli(&["mcp", "add", "own", "--", "true"]).ok();
+    let refused = world.cli(&["plugin", "list"]);
+    assert!(
+        refused.stderr.contains("config.changed"),
+        "{}",
+        refused.stderr
+    );
+    server.stop();
+}

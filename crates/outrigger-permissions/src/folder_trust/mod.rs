@@ -256,6 +256,22 @@ pub fn notice(config: &Loaded) -> Option<String> {
     })
 }
 
+/// Returns why settings of a folder are ignored, and what to type; `None` if they are not.
+///
+/// # Errors
+/// Those of the configuration.
+pub fn why_ignored(source: &dyn ConfigSource) -> Result<Option<String>, TrustError> {
+    let location = ProjectLocation::find(source.directory());
+    let config = source.load_config(&location)?;
+    let all = read(source.folders());
+    let was_trusted = all.folders.contains_key(&key(&location.directory));
+    if config.left_out && was_trusted && !is_forbidden(&config) {
+        let text = "the settings of this folder changed since you trusted it, and are ignored; review and trust them with `outrigger trust`";
+        return Ok(Some(text.to_owned()));
+    }
+    Ok(notice(&config))
+}
+
 /// Lets the settings of a folder count as they are now, and says what they ask for.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ pub(super) async fn install(global: &Global, spec: &str, of_user: bool) -> Resul
         false => spec.to_owned(),
     };
     if file.add_item("plugin", &json!(item))? {
-        file.write()?;
+        file.write(&boot)?;
         out(&format!("added {item} to {}\n", file.name()));
     } else {
         out(&format!("{item} is in {} already\n", file.name()))
@@ -57,7 +57,7 @@ pub(super) fn remove(global: &Global, spec: &str) -> Result<u8, Failure> {
     for of_user in [false, true] {
         let mut file = SettingsFile::load(&boot, of_user)?;
         if file.remove_items("plugin", |item| names(item, spec) || names(item, &path))? {
-            file.write()?;
+            file.write(&boot)?;
             out(&format!("removed {spec} from {}\n", file.name()));
             return Ok(0);
         }

@@ -8,6 +8,7 @@ use super::perf::times;
 use crate::args::Global;
 use crate::commands::session::stored;
 use crate::failure::Failure;
+use crate::terminal::name;
 use crate::terminal::progress::Line;
 
 /// Returns start parameters for commands that report problems of plugins: the agent starts even if
@@ -25,10 +26,18 @@ pub(super) fn recorded(global: &Global) -> Result<(Store, ProjectLocation), Fail
     Ok((stored::open(&boot)?, location))
 }
 
+/// Says that there are no plugins: because the settings that name them are ignored, if so.
+pub(super) fn none(ignored: Option<&str>) -> String {
+    match ignored {
+        Some(why) => format!("no plugins: {}\n", name(why)),
+        None => "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned(),
+    }
+}
+
 /// Formats one block per plugin: state, stage and cause.
 pub(crate) fn table(plugins: &[PluginStatus]) -> String {
     if plugins.is_empty() {
-        return "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned();
+        return none(None);
     }
     plugins
         .iter()

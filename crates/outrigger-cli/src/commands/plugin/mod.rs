@@ -85,6 +85,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
 async fn list(global: &Global, json: bool) -> Result<u8, Failure> {
     let boot = listing(global)?;
     let policies = outrigger_agent::policies(&boot)?;
+    let ignored = outrigger_agent::why_ignored(&boot)?;
     let agent = Agent::boot(boot).await?;
     let plugins = agent.plugins();
     agent.shutdown().await;
@@ -94,6 +95,8 @@ async fn list(global: &Global, json: bool) -> Result<u8, Failure> {
     if json {
         let text = serde_json::to_string_pretty(&plugins).unwrap_or_default();
         out(&format!("{text}\n"));
+    } else if plugins.is_empty() {
+        out(&listing::none(ignored.as_deref()));
     } else {
         out(&table(&plugins));
         for line in policies.iter().flat_map(PolicyFile::forbidden) {

@@ -14,6 +14,7 @@ use outrigger_terminal::{Frame, Size};
 /// Runs the command; no plugin is started. Exits with the code for plugins if one of them is still not trusted.
 pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
+    let ignored = outrigger_agent::why_ignored(&boot)?;
     let options = outrigger_agent::review_options(&boot)?;
     let only = args.name.as_deref();
     let mut found = review(&options, only).await;
@@ -26,7 +27,7 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
     if args.accept || args.pin {
         if !args.json {
             // It is trusted as shown.
-            out(&table(&found, true));
+            out(&table(&found, true, ignored.as_deref()));
         }
         accept(&options, &found, args.pin, outrigger_agent::now())
             .await
@@ -39,8 +40,12 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
             serde_json::to_string_pretty(&found).unwrap_or_default()
         )
     } else {
-        table(&found, args.all)
+        table(&found, args.all, ignored.as_deref())
     });
+    // A plugin of ignored settings is not trusted.
+    if found.is_empty() && ignored.is_some() {
+        return Ok(exit::PLUGINS);
+    }
     let trusted = |review: &Review| review.state == Reviewed::Trusted && review.reason.is_none();
     Ok(if found.iter().all(trusted) {
         0
@@ -52,9 +57,9 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
 /// Maximum rows of a change without `--all`.
 const MAX_ROWS: usize = 120;
 
-fn table(found: &[Review], all: bool) -> String {
+fn table(found: &[Review], all: bool, ignored: Option<&str>) -> String {
     if found.is_empty() {
-        return "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned();
+        return super::listing::none(ignored);
     }
     found.iter().map(|review| entry(review, all)).collect()
 }
