@@ -176,10 +176,31 @@ fn effect(request: &PermissionRequest, called: Option<&Value>, facts: &mut Facts
     }
     facts.add("unclear", text("unclear"));
     facts.add("moves", moves(&request.metadata));
-    facts.add("change", text("diff"));
+    facts.add("change", without_index(text("diff")));
     if command.is_none() && text("diff").is_empty() {
         facts.add("with", arguments(input, &UNSHOWN));
     }
+}
+
+/// Returns a diff without its `Index: FILE` lines and the rules below them: the next line names the same file. No line of a
+/// file's content starts like this.
+fn without_index(diff: &str) -> String {
+    let lines: Vec<&str> = diff.split_inclusive('\n').collect();
+    let index = |n: usize| lines.get(n)?.strip_prefix("Index: ").map(str::trim_end);
+    let is_rule = |n: usize| {
+        let line = lines.get(n).map(|it| it.trim_end()).unwrap_or_default();
+        !line.is_empty() && line.bytes().all(|it| it == b'=')
+    };
+    let names = |n: usize, file: &str| {
+        let line = lines.get(n).and_then(|it| it.strip_prefix("--- "));
+        line.is_some_and(|it| it.split('\t').next().map(str::trim_end) == Some(file))
+    };
+    let is_header = |n: usize| index(n).is_some_and(|file| is_rule(n + 1) && names(n + 2, file));
+    let kept = lines
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| !is_header(*n) && !n.checked_sub(1).is_some_and(is_header));
+    kept.map(|(_, line)| *line).collect()
 }
 
 /// Returns what the patterns of a permission are.
@@ -353,6 +374,22 @@ mod tests {
             assert_ne!(title(name), name);
         }
         assert_eq!(title("shell_run"), "shell_run");
+    }
+
+    #[test]
+    fn a_diff_is_shown_without_the_lines_that_repeat_its_file() {
+        let whole = "Index: /p/a\n===\n--- /p/a\t(old)\n+++ /p/a\n@@ -1 +1 @@\n-x\n+y\n";
+        let short = "--- /p/a\t(old)\n+++ /p/a\n@@ -1 +1 @@\n-x\n+y\n";
+        assert_eq!(without_index(&whole.repeat(2)), short.repeat(2));
+        // Nothing else is left out.
+        for other in [
+            "Index: /p/a\n===\n--- /p/b\n",
+            "Index: /p/a\n--- /p/a\n",
+            "===\n",
+            "+Index: x\n",
+        ] {
+            assert_eq!(without_index(other), other);
+        }
     }
 
     /// The diff of a move names its source only.
