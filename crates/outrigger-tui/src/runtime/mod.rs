@@ -148,6 +148,14 @@ pub fn wall_clock() -> u64 {
     since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }
 
+/// Waits until a notice disappears, this many milliseconds after the begin; for ever if there is none.
+async fn faded(began: Instant, until: Option<u64>) {
+    match until {
+        Some(ms) => tokio::time::sleep_until((began + Duration::from_millis(ms)).into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 struct Interface {
     app: App,
     screen: Screen,
@@ -177,7 +185,6 @@ impl Interface {
         loop {
             let due = self.drawn + FRAME;
             let second = self.ticked + SECOND;
-            let fades = self.notice_ends();
             let input = tokio::select! {
                 biased;
                 _ = hangup.recv() => return Ok(()),
@@ -196,9 +203,7 @@ impl Interface {
                     self.ticked = Instant::now();
                     Some(Input::Tick)
                 }
-                () = tokio::time::sleep_until(fades.into()), if self.app.notice_until().is_some() => {
-                    Some(Input::Tick)
-                }
+                () = faded(self.began, self.app.notice_until()) => Some(Input::Tick),
                 () = tokio::time::sleep_until(due.into()), if self.is_dirty => {
                     self.draw()?;
                     None
@@ -230,12 +235,6 @@ impl Interface {
                 self.draw()?;
             }
         }
-    }
-
-    /// Returns when the notice disappears.
-    fn notice_ends(&self) -> Instant {
-        let until = self.app.notice_until().unwrap_or_default();
-        self.began + Duration::from_millis(until)
     }
 
     fn draw(&mut self) -> io::Result<()> {
