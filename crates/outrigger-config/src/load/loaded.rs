@@ -167,6 +167,7 @@ impl Loaded {
         } else {
             Vec::new()
         };
+        problems.extend(self.unheld_hooks(&files));
         (files, problems)
     }
 

@@ -120,7 +120,8 @@ impl<'a> Loader<'a> {
         self.asks.extend(secrets);
         // If changes of code are accepted without asking, so are those of plugins.
         let without_plugins = settings.trust.changes == TrustChanges::Allow;
-        let files = crate::project::named_files::of(&self.asks, self.options, without_plugins);
+        let files =
+            crate::project::executed::trusted_for(&self.asks, self.options, without_plugins);
         self.asks.extend(files);
     }
 

@@ -159,7 +159,7 @@ impl Loaded {
             .filter(|ask| what.iter().any(|name| is_part(ask, name)))
             .cloned()
             .collect();
-        let now = crate::project::named_files::of(&asks, &self.options, false);
+        let now = crate::project::executed::trusted_for(&asks, &self.options, false);
         crate::project::unknown(&now, &self.asks)
             .into_iter()
             .cloned()

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::TrustRequest;
 use super::executed::{self, Executed};
 use super::named_files::IS_RUN;
-use crate::Loaded;
 use crate::claude::hooks::{CommandHook, HookFile};
+use crate::{ConfigProblem, Loaded};
 
 /// The project files that a hook executes, in their expected state.
 #[derive(Clone, Debug)]
@@ -30,6 +30,26 @@ impl HookPrograms {
 }
 
 impl Loaded {
+    /// Returns hooks that may refuse something and of which not all that they execute can be held against changes: a command of
+    /// the model may switch them off. Reads the disk.
+    pub(crate) fn unheld_hooks(&self, files: &[HookFile]) -> Vec<ConfigProblem> {
+        let mut problems = Vec::new();
+        for file in files {
+            for hook in file.hooks.iter().filter(|it| it.event.may_refuse()) {
+                let unheld = executed::unheld_by(&entry_of(hook), &file.folder, &self.options);
+                problems.extend(unheld.map(|why| ConfigProblem {
+                    file: file.file.display().to_string(),
+                    pointer: Some(format!("/hooks/{}", hook.event.name())),
+                    message: format!(
+                        "what `{}` runs cannot be held against changes by the model: {why}; name the guard's script in the command",
+                        hook.line()
+                    ),
+                }));
+            }
+        }
+        problems
+    }
+
     /// Returns what a hook executes of the project: as the user trusted it, else in its current state. Reads the disk.
     #[must_use]
     pub fn hook_programs(&self, file: &HookFile, hook: &CommandHook) -> HookPrograms {
@@ -37,12 +57,17 @@ impl Loaded {
         let folder = file.folder.clone();
         let mut files = executed::executed_by(&entry, &folder, &self.options);
         for (path, hash) in &mut files {
+            // A `package.json` may be trusted in several parts.
             let mut trusted = self
                 .asks
                 .iter()
                 .filter(|_| self.is_trusted)
-                .filter(|it| it.what == IS_RUN);
-            if let Some(ask) = trusted.find(|it| Path::new(&it.file) == path) {
+                .filter(|it| it.what == IS_RUN && Path::new(&it.file) == path);
+            if let Some(ask) = trusted
+                .clone()
+                .find(|it| it.hash == *hash)
+                .or(trusted.next())
+            {
                 hash.clone_from(&ask.hash);
             }
         }

@@ -6,7 +6,7 @@
 pub(crate) mod asks;
 pub(crate) mod chosen_providers;
 pub(crate) mod command_words;
-mod executed;
+pub(crate) mod executed;
 mod file_digest;
 pub(crate) mod hook_programs;
 pub(crate) mod named_files;
@@ -15,6 +15,7 @@ mod packages;
 mod patterns;
 mod plugin_files;
 pub(crate) mod provider_choice;
+mod recipes;
 pub(crate) mod secrets;
 #[cfg(test)]
 mod tests;

@@ -14,20 +14,8 @@ use super::command_words::{Texts, is_one_of};
 use super::executed;
 use super::hook_programs::HookPrograms;
 use super::named_files::{CODE, DATA, INTERPRETERS, of_entry, scripts_of};
+use super::recipes;
 use crate::{Loaded, paths};
-
-/// Project files without a code extension that define what is run.
-const RECIPES: [&str; 9] = [
-    "GNUmakefile",
-    "Makefile",
-    "makefile",
-    "Justfile",
-    "justfile",
-    ".justfile",
-    "Rakefile",
-    "Taskfile.yml",
-    "Taskfile.yaml",
-];
 
 impl Loaded {
     /// Returns what an entry of the user's settings would run of the project. Reads the disk.
@@ -188,9 +176,8 @@ fn parts(word: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_run(file: &Path) -> bool {
-    let name = file.file_name().unwrap_or_default();
     let is_installed = file.iter().any(|part| part == "node_modules");
-    is_installed || RECIPES.iter().any(|it| name == *it) || paths::has_extension(file, &CODE)
+    is_installed || recipes::is_build_file(file) || paths::has_extension(file, &CODE)
 }
 
 #[cfg(test)]

@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 
 use crate::paths;
 use crate::project::TrustRequest;
-use crate::project::command_words::{Texts, is_one_of, words};
+use crate::project::command_words::{Texts, is_one_of, matches, words};
 use crate::project::named_files::{CODE, INTERPRETERS, IS_RUN, Search};
 
 /// Programs that run a package, or a program of one, by its name.
-const RUNNERS: [&str; 8] = [
+pub(super) const RUNNERS: [&str; 8] = [
     "npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "corepack",
 ];
 /// Programs that run a folder, or take code from folders passed to them.
-const RUNTIMES: [&str; 11] = [
+pub(super) const RUNTIMES: [&str; 11] = [
     "node", "bun", "deno", "tsx", "ts-node", "python", "perl", "ruby", "php", "lua", "pypy",
 ];
 /// Programs that get a folder, and run its content.
@@ -134,26 +134,32 @@ pub(super) fn code_folders(
     found
 }
 
+/// Returns whether a line runs what it finds in folders.
+pub(super) fn runs_folder(line: &[String]) -> bool {
+    let has = |programs: &[&str]| line.iter().any(|it| is_one_of(it, programs));
+    // `-exec sh {}` and `| xargs sh` run what is found, `-exec cat {}` reads it.
+    let is_start = |it: &&String| {
+        it.starts_with("-exec") || it.starts_with("-ok") || matches!(it.as_str(), "-x" | "xargs")
+    };
+    let starts = |at: usize| {
+        let mut started = line.iter().skip(at + 1).take_while(|it| *it != "+");
+        let mut first = started.clone().skip_while(|it| it.is_empty());
+        first.next().is_some_and(|it| it == "{}")
+            || started.any(|it| it != "." && is_one_of(it, &INTERPRETERS))
+    };
+    let runs_found = || {
+        let mut all = line.iter().enumerate().filter(|(_, it)| is_start(it));
+        all.any(|(at, _)| starts(at))
+    };
+    has(&FOLDER_RUNNERS) || has(&FINDERS) && runs_found()
+}
+
 /// Adds folders passed to a program that runs their content: every file is included, under any name.
 pub(super) fn run_folders(search: &mut Search<'_>, texts: &Texts, bases: &[PathBuf], by: &str) {
-    let is_runner = |line: &&Vec<String>| {
-        let has = |programs: &[&str]| line.iter().any(|it| is_one_of(it, programs));
-        // `-exec sh {}` runs what is found, `-exec cat {}` reads it.
-        let runs_found = || {
-            let runs = |pair: &[String]| match pair {
-                [first, last] => {
-                    last == "{}" && (first.starts_with("-exec") || is_one_of(first, &INTERPRETERS))
-                }
-                _ => false,
-            };
-            line.windows(2).any(runs)
-        };
-        has(&FOLDER_RUNNERS) || has(&FINDERS) && runs_found()
-    };
     let words: BTreeSet<&String> = texts
         .lines
         .iter()
-        .filter(is_runner)
+        .filter(|it| runs_folder(it))
         .flatten()
         .filter(|it| !it.starts_with('-'))
         .collect();
@@ -169,8 +175,22 @@ pub(super) fn run_folders(search: &mut Search<'_>, texts: &Texts, bases: &[PathB
 }
 
 fn all_files(search: &mut Search<'_>, folder: &Path, by: &str) {
+    let (files, _) = walk(folder, &[]);
+    for path in files {
+        search.file(&path, by);
+    }
+}
+
+/// Returns the files below a folder, of these names if there are any; `None` if there are more than are looked at.
+pub(super) fn files_below(folder: &Path, names: &[String]) -> Option<Vec<PathBuf>> {
+    let (files, is_whole) = walk(folder, names);
+    is_whole.then_some(files)
+}
+
+/// Returns the files below a folder, and whether these are all.
+fn walk(folder: &Path, names: &[String]) -> (Vec<PathBuf>, bool) {
     let mut waiting = vec![(folder.to_owned(), 0)];
-    let mut count = 0;
+    let (mut files, mut is_whole) = (Vec::new(), true);
     while let Some((folder, depth)) = waiting.pop() {
         let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
             .into_iter()
@@ -179,20 +199,41 @@ fn all_files(search: &mut Search<'_>, folder: &Path, by: &str) {
             .map(|it| it.path())
             .take(MAX_ENTRIES)
             .collect();
+        is_whole &= entries.len() < MAX_ENTRIES;
         entries.sort();
         for path in entries {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
             if path.is_dir() && !path.is_symlink() {
+                is_whole &= depth < MAX_DEPTH;
                 waiting.extend(Some((path, depth + 1)).filter(|_| depth < MAX_DEPTH));
-            } else if count < MAX_BELOW {
-                count += 1;
-                search.file(&path, by);
+            } else if names.is_empty() || names.iter().any(|it| matches(it, &name)) {
+                is_whole &= files.len() < MAX_BELOW;
+                files.extend(Some(path).filter(|_| files.len() < MAX_BELOW));
             }
         }
     }
+    (files, is_whole)
+}
+
+/// Returns the file that `main` of the `package.json` of a folder names, in all forms in which a runtime looks for it.
+pub(super) fn main_of(folder: &Path) -> Vec<PathBuf> {
+    let text =
+        outrigger_files::read_to_string(&folder.join("package.json"), outrigger_files::SETTINGS);
+    let whole: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());
+    let main = whole.as_ref().and_then(|it| it.get("main")?.as_str());
+    main.map_or_else(Vec::new, |it| forms_of(&folder.join(it)))
+}
+
+/// Returns the files that a path in a `package.json` may mean.
+fn forms_of(path: &Path) -> Vec<PathBuf> {
+    let entry = |ending: &&str| path.join(format!("index.{ending}"));
+    let ended = |ending: &&str| PathBuf::from(format!("{}.{ending}", path.display()));
+    let forms = ENDINGS.iter().map(ended).chain(ENDINGS.iter().map(entry));
+    std::iter::once(path.to_owned()).chain(forms).collect()
 }
 
 /// Returns the name without its version, if the word may be one.
-fn package_name(word: &str) -> Option<&str> {
+pub(super) fn package_name(word: &str) -> Option<&str> {
     let name = match word.rfind('@') {
         Some(at) if at > 0 => word.get(..at)?,
         _ => word,
@@ -265,11 +306,7 @@ fn manifest(search: &mut Search<'_>, folder: &Path, by: &str) {
         if !search.is_projects(&path) || text.split('/').any(|it| it == "..") {
             continue;
         }
-        let entry = |ending: &&str| path.join(format!("index.{ending}"));
-        let ended = |ending: &&str| PathBuf::from(format!("{}.{ending}", path.display()));
-        let forms = ENDINGS.iter().map(ended).chain(ENDINGS.iter().map(entry));
-        let forms: Vec<PathBuf> = std::iter::once(path.clone()).chain(forms).collect();
-        for form in forms.iter().filter(|it| it.is_file()) {
+        for form in forms_of(&path).iter().filter(|it| it.is_file()) {
             search.file(form, by);
         }
     }

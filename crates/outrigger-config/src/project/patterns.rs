@@ -12,6 +12,19 @@ const MAX_MATCHES: usize = 100;
 
 /// Returns the files that match a pattern.
 pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = all_matching(pattern);
+    found.retain(|it| it.is_file());
+    found
+}
+
+/// Returns the folders that match a pattern.
+pub(super) fn matching_folders(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = all_matching(pattern);
+    found.retain(|it| it.is_dir());
+    found
+}
+
+fn all_matching(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern {
         let name = part.to_string_lossy();
@@ -33,7 +46,6 @@ pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
                 .collect(),
         };
     }
-    found.retain(|it| it.is_file());
     found
 }
 

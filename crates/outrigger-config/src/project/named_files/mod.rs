@@ -19,11 +19,11 @@ use crate::project::TrustRequest;
 use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, words};
 use crate::project::file_digest::{Databases, held};
 use crate::project::patterns::matching;
-use crate::project::{packages, plugin_files};
+use crate::project::{packages, plugin_files, recipes};
 use crate::{LoadOptions, paths};
 
-pub(super) use programs::{CODE, DATA, INTERPRETERS, PACKAGE_SCRIPTS};
-use programs::{ENDINGS, ENTRIES, NAMING, RECIPES, RUN_ANY_CONTENT};
+pub(super) use programs::{CODE, DATA, ENDINGS, ENTRIES, INTERPRETERS, PACKAGE_SCRIPTS};
+use programs::{NAMING, RUN_ANY_CONTENT};
 
 /// Kind of such a file among the [`TrustRequest`].
 pub const IS_RUN: &str = "is run";
@@ -223,11 +223,8 @@ impl<'a> Search<'a> {
     /// Adds files in which programs look for what they run, and the words of the named scripts.
     fn recipes(&mut self, all: &mut BTreeSet<String>, bases: &[PathBuf], by: &str) {
         let is_called = |name: &str| all.iter().any(|word| is_one_of(word, &[name]));
-        let recipes: BTreeSet<&str> = RECIPES
-            .iter()
-            .filter(|(program, _)| is_called(program))
-            .flat_map(|(_, files)| files.iter().copied())
-            .collect();
+        let mut recipes = recipes::of_builds(all.iter().map(String::as_str));
+        recipes.extend(recipes::of_runtimes(all.iter().map(String::as_str)));
         let has_scripts = PACKAGE_SCRIPTS.iter().any(|it| is_called(it));
         for base in bases {
             for name in &recipes {

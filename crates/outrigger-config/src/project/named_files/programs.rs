@@ -1,9 +1,9 @@
 //! Programs that run project files, and the names and extensions of those files.
 
 /// Extensions that interpreters and loaders add.
-pub(super) const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
+pub(in crate::project) const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
 /// Entry files of a folder that is named instead of a file.
-pub(super) const ENTRIES: [&str; 6] = [
+pub(in crate::project) const ENTRIES: [&str; 6] = [
     "index.js",
     "index.mjs",
     "index.ts",
@@ -30,24 +30,7 @@ pub(in crate::project) const CODE: [&str; 16] = [
     "bash", "cjs", "cts", "js", "jsx", "lua", "mjs", "mts", "php", "pl", "pm", "py", "rb", "sh",
     "ts", "tsx",
 ];
-/// Programs that take what they run, or its location, from a file in their folder.
-pub(super) const RECIPES: [(&str, &[&str]); 14] = [
-    ("make", &["GNUmakefile", "makefile", "Makefile"]),
-    ("just", &["justfile", "Justfile", ".justfile"]),
-    ("task", &["Taskfile.yml", "Taskfile.yaml"]),
-    ("deno", &["deno.json", "deno.jsonc"]),
-    ("bun", &["bunfig.toml", ".npmrc", "tsconfig.json"]),
-    ("bunx", &["bunfig.toml", ".npmrc"]),
-    ("npm", &[".npmrc"]),
-    ("npx", &[".npmrc"]),
-    ("pnpm", &[".npmrc", ".pnpmfile.cjs", ".pnpmfile.mjs"]),
-    ("yarn", &[".yarnrc", ".yarnrc.yml", ".npmrc"]),
-    ("tsx", &["tsconfig.json"]),
-    ("ts-node", &["tsconfig.json"]),
-    ("uv", &["uv.toml", "pyproject.toml"]),
-    ("uvx", &["uv.toml"]),
-];
-/// Those of these files that name what is run.
+/// Settings of runtimes that name what is run.
 pub(super) const NAMING: [&str; 7] = [
     ".npmrc",
     ".yarnrc",
