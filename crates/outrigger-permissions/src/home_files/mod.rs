@@ -245,6 +245,54 @@ mod tests {
         assert!(!asked.contains(&ssh) && !asked.is_empty());
     }
 
+    /// Programs of a kind that is hidden keep their secrets in the same way under other names.
+    #[test]
+    fn secrets_of_the_same_kinds_are_hidden() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = folders(root.path());
+        for name in SECRETS_OF_KINDS {
+            let file = folders.home.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "x").unwrap();
+        }
+        let hidden = HomeFiles::of(&folders, &[]).secrets;
+        for name in SECRETS_OF_KINDS {
+            let file = folders.home.join(name);
+            assert!(hidden.iter().any(|it| file.starts_with(it)), "{name}");
+        }
+    }
+
+    const SECRETS_OF_KINDS: [&str; 28] = [
+        ".config/rbw/config.json",
+        ".local/share/lpass/x",
+        ".vault_pass",
+        ".config/borg/keys/k",
+        ".local/share/mkcert/rootCA-key.pem",
+        ".step/secrets/x",
+        ".acme.sh/account.conf",
+        ".openvpn/x.ovpn",
+        ".config/wireguard/wg0.conf",
+        ".mc/config.json",
+        ".config/atlascli/config.toml",
+        ".config/railway/config.json",
+        ".config/turborepo/config.json",
+        ".transifexrc",
+        ".local/state/syncthing/key.pem",
+        ".davfs2/secrets",
+        ".muttrc",
+        ".config/msmtp/config",
+        ".offlineimaprc",
+        ".config/aerc/accounts.conf",
+        ".config/kaggle/kaggle.json",
+        ".continue/config.json",
+        ".codeium/config.json",
+        ".config/weechat/sec.conf",
+        ".near-credentials/x",
+        ".config/nushell/history.txt",
+        ".dbshell",
+        ".lesshst",
+    ];
+
     #[test]
     fn secrets_are_those_that_are_there_and_are_not_shown() {
         let root = tempfile::tempdir().unwrap();
