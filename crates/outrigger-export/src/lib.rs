@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
+mod code_spans;
 mod document;
 mod error;
 mod html;

@@ -1,12 +1,11 @@
 //! Markdown for any viewer.
 //!
 //! Messages are quoted, so that no text can imitate a heading or an entry of the file. Outside code `<` is written as `&lt;`: the only
-//! HTML is the folded blocks of tool calls. Images become links, and links that execute something become text. A fence is longer than any
-//! in its content.
+//! HTML is the folded blocks of tool calls. Images become links, and links that execute something become text. Code is written so that
+//! every renderer takes the same for it ([`code_spans`](crate::code_spans)).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::ops::Range;
 
 use outrigger_api::Entry;
 use outrigger_protocol::Millis;
@@ -16,12 +15,15 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde_json::Value;
 use similar::TextDiff;
 
+use crate::code_spans::{code_ranges, plain_code};
 use crate::document::{Document, Exported};
 
 /// Maximum bytes of a file for a diff; larger changes are only named.
 const MAX_DIFFED: usize = 1024 * 1024;
 /// Maximum characters of the line with a call's subject.
 const MAX_ABOUT: usize = 120;
+/// What each line of a message begins with.
+const QUOTE: &str = "> ";
 /// How often a text is parsed until it has no link that executes something. Deeper nested ones are not text that anybody reads.
 const MAX_PASSES: usize = 8;
 
@@ -81,9 +83,9 @@ fn said(entry: &Entry) -> Option<String> {
         "step" => return None,
         "text" if flag("synthetic") || flag("ignored") => return None,
         "text" if content.trim().is_empty() => return None,
-        "text" => inert(&quoted(content)),
+        "text" => inert(&message_text(content)),
         "reasoning" if content.trim().is_empty() => return None,
-        "reasoning" => folded("Thought", &inert(&quoted(content))),
+        "reasoning" => folded("Thought", &inert(&message_text(content))),
         "tool_use" | "tool_result" | "tool_execution" => call(entry),
         "file" => format!("File: {}", code(content)),
         "error" => quoted(&format!("**Error:** {}", escaped(content))),
@@ -263,10 +265,15 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Removes HTML, images, and links to anything but the web from Markdown, as it is in the file: a text that is quoted afterwards may
-/// be parsed differently.
+/// Quotes a message, without HTML and images, and with plain code.
+fn message_text(content: &str) -> String {
+    quoted(&plain_code(&safe(content, false)))
+}
+
+/// Removes links to anything but the web from Markdown, as it is in the file: a text that is quoted afterwards may be parsed
+/// differently.
 fn inert(text: &str) -> String {
-    let mut text = safe(text, false);
+    let mut text = text.to_owned();
     // An escape changes the rest: `\[a][b]` leaves `[b]`, which may be a link itself.
     for _ in 0..MAX_PASSES {
         match escaped_links(&text) {
@@ -285,23 +292,17 @@ fn escaped_links(text: &str) -> Option<String> {
     // Another message may refer to a definition.
     let definitions = definitions.filter(|(_, definition)| !is_web(&definition.dest));
     let mut links: BTreeSet<usize> = definitions.map(|(_, it)| it.span.start).collect();
-    let mut code: Vec<Range<usize>> = Vec::new();
     for (event, range) in parser.into_offset_iter() {
         match event {
-            Event::Start(Tag::CodeBlock(_)) | Event::Code(_) => code.push(range),
-            Event::Start(Tag::Image { dest_url, .. }) => {
-                links.insert(range.start);
-                if !is_web(&dest_url) {
-                    links.insert(range.start + 1);
-                }
-            }
-            Event::Start(Tag::Link { dest_url, .. }) if !is_web(&dest_url) => {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. })
+                if !is_web(&dest_url) =>
+            {
                 links.insert(range.start);
             }
             _ => {}
         }
     }
-    // In the order of the text, and disjoint.
+    let code = code_ranges(text, QUOTE);
     let is_code = |at: usize| {
         let behind = code.partition_point(|range| range.end <= at);
         code.get(behind).is_some_and(|range| range.contains(&at))
@@ -309,8 +310,7 @@ fn escaped_links(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         match c {
-            '<' if !is_code(at) => out.push_str("&lt;"),
-            '!' | '[' if links.contains(&at) => {
+            '!' | '[' if links.contains(&at) && !is_code(at) => {
                 out.push('\\');
                 out.push(c);
             }
@@ -345,21 +345,24 @@ mod tests {
             ("[a](https://x.y)", "[a](https://x.y)"),
             ("[a](javascript:x)", "\\[a](javascript:x)"),
             ("[a](JaVaScript:x)", "\\[a](JaVaScript:x)"),
-            ("![a](https://x.y/z.png)", "\\![a](https://x.y/z.png)"),
+            ("![a](https://x.y/z.png)", "&#33;[a](https://x.y/z.png)"),
             (
                 "![a](data:image/svg+xml,x)",
-                "\\!\\[a](data:image/svg+xml,x)",
+                "&#33;\\[a](data:image/svg+xml,x)",
             ),
+            ("```rs\n<b>", "&#96;&#96;&#96;rs\n&lt;b>"),
+            ("~~~ rs\n<b>\n```\n~~~~ \t", "````rs\n<b>\n```\n````"),
+            ("a | `b|<c>` `<d>", "a | &#96;b|&lt;c>&#96; &#96;&lt;d>"),
             ("<javascript:x>", "&lt;javascript:x>"),
             ("\u{1b}[2J\u{202e}x", "␛[2J\\u202ex"),
         ] {
-            assert_eq!(inert(text), shown);
+            assert_eq!(inert(&plain_code(&safe(text, false))), shown);
         }
     }
 
     /// Parses texts as they are in a file, one after another, and returns what a viewer would open or run.
     fn live(texts: &[&str]) -> Vec<String> {
-        let texts = texts.iter().map(|text| inert(&quoted(text)));
+        let texts = texts.iter().map(|text| inert(&message_text(text)));
         let file = texts.collect::<Vec<_>>().join("\n\n");
         let events = Parser::new_ext(&file, Options::all());
         events
@@ -394,8 +397,88 @@ mod tests {
             assert_eq!(live(texts), Vec::<String>::new(), "{texts:?}");
         }
         // What is for reading stays.
-        let text = "[a][x] and `[b](javascript:1)`\n\n[x]: https://x.y\n\n    <b>";
-        assert_eq!(inert(&quoted(text)), quoted(text));
+        let text = "[a][x] and `[b](javascript:1)`\n\n[x]: https://x.y\n\n- a\n  ```\n  <b>\n  ```";
+        assert_eq!(inert(&message_text(text)), quoted(text));
+    }
+
+    const HOSTILE: [&str; 34] = [
+        "```",
+        "````",
+        "~~~",
+        "`",
+        "``",
+        "\n",
+        "\n",
+        "\n\n",
+        " ",
+        "    ",
+        "\t",
+        " \t ",
+        "\\",
+        "> ",
+        "- ",
+        "1. ",
+        "|",
+        "-|-\n",
+        "x",
+        "info",
+        "<img src=x onerror=alert(1)>",
+        "<!--",
+        "-->",
+        "<pre>",
+        "</details>",
+        "![i](http://x/p)",
+        "![a][b]",
+        "[b]: http://x/p",
+        "[a](",
+        ")",
+        "\r",
+        "\u{2028}",
+        "\u{a0}",
+        "\u{b}",
+    ];
+
+    /// Returns what is neither in a block of plain fences nor in a span of one line.
+    fn outside_of_code(text: &str) -> String {
+        let mut out = String::new();
+        let mut at = 0;
+        for range in code_ranges(text, QUOTE) {
+            out.push_str(&text[at..range.start]);
+            at = range.end;
+        }
+        out + &text[at..]
+    }
+
+    /// A closing fence may be followed by blanks and tabs, which this parser takes for content.
+    #[test]
+    fn no_renderer_takes_text_for_code_that_another_runs() {
+        let hostile = "<img src=x onerror=alert(1)> ![i](http://x/p)";
+        for before in [
+            "```\nx\n``` \t \n",
+            "``` a`b\n",
+            "- ```\n",
+            "1. a\n\n   ```\n   x\n\n",
+            "\t```\n",
+            "`a\n\n",
+        ] {
+            let file = inert(&message_text(&format!("{before}{hostile}")));
+            assert!(!file.contains("<img") && !file.contains("!["), "{file}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_html_and_no_image_of_any_text_is_left(
+            picks in proptest::collection::vec(0..HOSTILE.len(), 0..24),
+        ) {
+            let text: String = picks.iter().map(|at| HOSTILE[*at]).collect();
+            proptest::prop_assert_eq!(live(&[&text]), Vec::<String>::new(), "{:?}", text);
+            let file = inert(&message_text(&text));
+            let outside = outside_of_code(&file);
+            for mark in ["<", "![", "```", "~~~"] {
+                proptest::prop_assert!(!outside.contains(mark), "{:?}: {}", text, file);
+            }
+        }
     }
 
     #[test]

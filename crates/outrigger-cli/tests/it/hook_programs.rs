@@ -132,3 +132,52 @@ fn a_script_that_is_changed_while_it_runs_does_not_count() {
     );
     assert!(!world.path("made").exists(), "{result}");
 }
+
+/// The file in which a program finds the guard is held like the guard: nothing names it in the command.
+#[test]
+fn a_makefile_that_was_changed_is_not_asked() {
+    let guard = "guard:\n\t@! grep -q forbidden || { echo 'the guard says no' >&2; exit 2; }\n";
+    for (by_user, command, swap) in [
+        (
+            false,
+            "make -s guard || exit 2",
+            "printf 'guard:\\n\\t@true\\n' > Makefile",
+        ),
+        (
+            false,
+            "make -s guard || exit 2",
+            "printf 'guard:\\n\\t@true\\n' > GNUmakefile",
+        ),
+        (
+            true,
+            "make -s guard || exit 2",
+            "printf 'guard:\\n\\t@true\\n' > Makefile",
+        ),
+    ] {
+        let world = guarded(
+            [
+                bash(&format!("{swap}; touch tried")),
+                bash("echo forbidden > made"),
+                done(),
+            ],
+            by_user,
+        );
+        world.file("Makefile", guard);
+        let folder = if by_user {
+            world.home()
+        } else {
+            world.path("")
+        };
+        let hook = json!({"type": "command", "command": command, "timeout": 20});
+        let settings = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
+        std::fs::write(folder.join(".claude/settings.json"), settings.to_string()).unwrap();
+        world.run(&["hi"]).ok();
+        let result = world.mock.last().texts("tool").concat();
+        assert!(world.path("tried").exists(), "{swap}: {result}");
+        assert!(
+            result.contains("akefile is not as it was"),
+            "{swap}: {result}"
+        );
+        assert!(!world.path("made").exists(), "{swap}: {result}");
+    }
+}
