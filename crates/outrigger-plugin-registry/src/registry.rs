@@ -352,6 +352,11 @@ impl Registry {
             plugin.come_to(Stage::Initialised);
         });
         self.stage(index, Stage::Active);
+        // Its host, in another process, may have ended since.
+        if let Some(error) = self.without_host(index) {
+            self.off(index, &error);
+            return false;
+        }
         true
     }
 

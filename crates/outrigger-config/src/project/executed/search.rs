@@ -405,8 +405,9 @@ impl Called {
                 .filter(|it| !it.is_empty())
         };
         let all = || parts().chain(words.iter().map(String::as_str));
-        // `.` means a folder more often than `source`.
-        let is_called = |programs: &[&str]| all().any(|it| it != "." && is_one_of(it, programs));
+        // `.` means a folder more often than `source`, as `s/.` of a call of `sed` does.
+        let is_dot = |it: &str| it.rsplit('/').next() == Some(".");
+        let is_called = |programs: &[&str]| all().any(|it| !is_dot(it) && is_one_of(it, programs));
         Self {
             is_interpreted: is_called(&INTERPRETERS) || words.first().is_some_and(|it| it == "."),
             has_scripts: is_called(&PACKAGE_SCRIPTS),

@@ -47,6 +47,7 @@ fn programs_and_scripts_are_executed_and_what_they_look_at_is_not() {
         ("npx eslint src/*.ts src/a.ts", ""),
         ("prettier --check . main.py", ""),
         ("echo main", ""),
+        ("sed 's/.*x//' notes > main.py; cat log > main.py", ""),
         ("sh -c 'hooks/*.sh'", "hooks/guard.sh"),
         ("ENV=hooks/guard.sh bash -i", "hooks/guard.sh"),
         ("node_modules/.bin/lint src/a.ts", "node_modules/.bin/lint"),
