@@ -305,8 +305,7 @@ impl Registry {
         let Some(id) = self.with(index, |plugin| plugin.id.clone()) else {
             return false;
         };
-        if let Some(error) = self.without_host(index) {
-            self.off(index, &error);
+        if self.ends_with_host(index) {
             return false;
         }
         let problems = &loaded.problems;
@@ -353,11 +352,7 @@ impl Registry {
         });
         self.stage(index, Stage::Active);
         // Its host, in another process, may have ended since.
-        if let Some(error) = self.without_host(index) {
-            self.off(index, &error);
-            return false;
-        }
-        true
+        !self.ends_with_host(index)
     }
 
     fn not_loaded(&self, index: usize, error: PluginError, needs_bun: bool) {

@@ -71,6 +71,15 @@ impl Registry {
         Some(PluginError::HostGone { id, host })
     }
 
+    /// Switches off a hosted plugin whose host has ended; returns whether it did.
+    pub(super) fn ends_with_host(&self, index: usize) -> bool {
+        let gone = self.without_host(index);
+        if let Some(error) = &gone {
+            self.off(index, error);
+        }
+        gone.is_some()
+    }
+
     /// Ends the plugins hosted by one that has ended.
     pub(super) fn end_hosted(&self, host: usize, id: &str) {
         let hosted: Vec<(usize, String)> = {
