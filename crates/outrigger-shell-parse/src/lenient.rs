@@ -16,7 +16,7 @@ use compound::declares_associative;
 
 use crate::lexer::ends;
 use crate::variables::{assigned, is_name};
-use crate::{Command, File, Word};
+use crate::{Command, File, Word, builtins};
 use values::Values;
 
 /// Maximum nesting of substitutions; a model has no honest reason to go deeper.
@@ -51,8 +51,6 @@ fn element(text: &str) -> Option<(&str, &str)> {
     (is_name(name) && is_assigned).then_some((name, subscript))
 }
 
-/// Builtins whose arguments may be arrays.
-const DECLARE: &[&str] = &["declare", "local", "typeset", "readonly", "export"];
 /// Words with which the body of a function begins.
 const COMPOUND: &[&str] = &[
     "{", "[[", "if", "for", "while", "until", "case", "select", "time", "!",
@@ -254,7 +252,7 @@ impl<'a> Reader<'a> {
                 return Some(());
             }
             (Some(program), raw)
-                if DECLARE.contains(&program) && self.starts("(") && assigned(raw).is_some() =>
+                if builtins::declares(program) && self.starts("(") && assigned(raw).is_some() =>
             {
                 self.assignment(raw, declares_associative(words))?;
             }

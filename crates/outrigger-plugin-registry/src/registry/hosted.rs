@@ -64,7 +64,7 @@ impl Registry {
     }
 
     /// Returns why a hosted plugin cannot be called.
-    pub(super) fn without_host(&self, index: usize) -> Option<PluginError> {
+    fn without_host(&self, index: usize) -> Option<PluginError> {
         let host = self.host_of(index)?;
         let host = self.with(host, |host| host.has_ended().then(|| host.id.clone()))??;
         let id = self.with(index, |plugin| plugin.id.clone())?;

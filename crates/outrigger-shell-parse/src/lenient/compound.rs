@@ -1,9 +1,9 @@
 //! Arrays, the patterns of `case`, and functions.
 
 use super::values::{PRINTERS, is_range, is_sequence};
-use super::{DECLARE, Doubt, OpenCommand, Reader, element};
+use super::{Doubt, OpenCommand, Reader, element};
 use crate::variables::assigned;
-use crate::{UNKNOWN, Word};
+use crate::{UNKNOWN, Word, builtins};
 
 impl Doubt {
     /// Notes a subscript. It is evaluated, unless the array is associative: then it is a text, which would be evaluated if the
@@ -208,7 +208,7 @@ impl Reader<'_> {
 
 /// Returns whether a command declares arrays whose subscripts are texts.
 pub(super) fn declares_associative(words: &[Word]) -> bool {
-    let is = |it: &Word| DECLARE.contains(&it.raw.as_str());
+    let is = |it: &Word| builtins::declares(&it.raw);
     let mut options = words.iter().filter(|it| it.raw.starts_with('-'));
     words.first().is_some_and(is) && options.any(|it| it.raw.contains('A'))
 }
