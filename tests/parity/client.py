@@ -5,6 +5,7 @@ A step is an object with one of these keys:
           request's body
   send    [method, path, body?]: a request whose answer is waited for; `save: {NAME: key}` keeps something of it
   wait    kind of event: until so many have been seen (`n`, else one); a string of `tool status` waits for a tool part
+  hook    name of a hook: until the recorder was called at it
   said    until the session holds so many messages of the user
   pause   seconds, where nothing tells that both programs are past a point
   unlisted true: the conversation is not read back at the end (OpenCode fails at it where a prompt had a `format`)
@@ -23,6 +24,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 LOGIN = "opencode:parity"
 
@@ -185,6 +187,13 @@ class Session:
                 raise TimeoutError(f"{number} messages of the user")
             time.sleep(0.05)
 
+    def called(self, hook):
+        end = time.monotonic() + self.limit
+        while f'"hook":"{hook}"' not in Path(self.env["REC_OUT"]).read_text():
+            if time.monotonic() > end:
+                raise TimeoutError(f"the hook {hook}")
+            time.sleep(0.05)
+
     def step(self, step):
         if "send" in step:
             method, path, *body = self.fill(step["send"])
@@ -200,6 +209,8 @@ class Session:
             event = self.clients[0].wait(matches, step.get("n", 1), self.limit)
             for name, key in step.get("save", {}).items():
                 self.names[name] = event["properties"][key]
+        elif "hook" in step:
+            self.called(step["hook"])
         elif "said" in step:
             self.said(step["said"])
         elif "pause" in step:

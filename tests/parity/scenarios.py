@@ -171,7 +171,7 @@ clients("queuedtwo", [{"text": "one", "delay": 3000}, {"text": "two"}], [
     {"say": "first"}, {"wait": "message.part.delta"}, {"say": "second"}, {"said": 2}, {"say": "third"}])
 clients("note", [SLOW, {"text": "one"}, {"text": "two"}], [{"say": "first"}, RUNS, SOON, {"say": "by the way", "reply": False}])
 clients("noteatend", [{"text": "one", "delay": 2500}, {"text": "two"}], [{"say": "first"}, {"wait": "message.part.delta"}, {"say": "by the way", "reply": False}])
-clients("aborttool", [bash("sleep 30"), DONE], [{"say": "first"}, RUNS, {"send": ["POST", "/session/{SID}/abort"]}, {"join": True}, {"say": "again"}])
+clients("aborttool", [bash("sleep 30"), DONE], [{"say": "first"}, RUNS, {"hook": "shell.env"}, {"send": ["POST", "/session/{SID}/abort"]}, {"join": True}, {"say": "again"}])
 clients("abortqueued", [bash("sleep 30"), DONE], [
     {"say": "first"}, RUNS, SOON, {"say": "second"}, {"said": 2}, {"send": ["POST", "/session/{SID}/abort"]}, {"join": True}, {"say": "third"}])
 clients("shell", [DONE], [{"send": ["POST", "/session/{SID}/shell", {"agent": "build", "command": "echo from-shell > shell.txt; echo told"}]}, {"say": "what was it"}])
