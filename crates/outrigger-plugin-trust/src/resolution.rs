@@ -32,7 +32,10 @@ pub(crate) fn named_path(folder: &Path, import: &str) -> Option<PathBuf> {
 /// Returns the possible targets of an import in a file of this folder.
 pub(crate) fn imported(folder: &Path, import: &str) -> Vec<Imported> {
     if let Some(wanted) = named_path(folder, import) {
-        return source(&wanted).map(Imported::File).into_iter().collect();
+        return source_file(&wanted)
+            .map(Imported::File)
+            .into_iter()
+            .collect();
     }
     let mut found = of_manifest(folder, import);
     let Some(name) = plain(import) else {
@@ -45,6 +48,27 @@ pub(crate) fn imported(folder: &Path, import: &str) -> Vec<Imported> {
             .map(Imported::Package),
     );
     found
+}
+
+/// Returns the paths that a source names relative to itself other than by an import: scripts of workers, and other files beside it
+/// (`new Worker("./x.js")`, `new URL("x.wasm", import.meta.url)`).
+pub(crate) fn beside(folder: &Path, source: &str) -> Vec<PathBuf> {
+    let starts = ["new Worker(", "new URL("];
+    let quoted = starts.into_iter().flat_map(|start| {
+        source.match_indices(start).filter_map(move |(at, _)| {
+            let rest = source.get(at + start.len()..)?.trim_start();
+            let quote = rest.chars().next().filter(|c| "\"'`".contains(*c))?;
+            let (name, after) = rest.get(1..)?.split_once(quote)?;
+            let of_source = after.trim_start().strip_prefix(',');
+            let of_source = of_source.is_some_and(|it| it.trim_start().starts_with("import.meta"));
+            (of_source || start == "new Worker(").then_some(name)
+        })
+    });
+    quoted
+        .filter_map(|name| plain(name.strip_prefix("./").unwrap_or(name)))
+        .filter(|name| !name.starts_with('/') && !name.contains("://"))
+        .filter_map(|name| source_file(&outrigger_sandbox::paths::resolve(folder, Path::new(name))))
+        .collect()
 }
 
 /// Returns the folder of a package, as seen from a folder.
@@ -98,7 +122,7 @@ fn package_name(import: &str) -> Option<String> {
 }
 
 /// Returns the file for a path. TypeScript names the output of a source: `./x.js` for `x.ts`.
-fn source(wanted: &Path) -> Option<PathBuf> {
+fn source_file(wanted: &Path) -> Option<PathBuf> {
     let typed = || {
         ["ts", "tsx", "mts", "cts"]
             .iter()
@@ -139,7 +163,7 @@ fn of_manifest(folder: &Path, import: &str) -> Vec<Imported> {
     }
     let resolve = |target: String| {
         if target.starts_with('.') {
-            source(&root.join(&target)).map(Imported::File)
+            source_file(&root.join(&target)).map(Imported::File)
         } else {
             package_name(&target)
                 .and_then(|it| module(root, &it))
@@ -181,7 +205,7 @@ fn of_tsconfigs(folder: &Path, name: &str) -> Vec<Imported> {
         let base = option("baseUrl");
         let base = base.and_then(|(folder, base)| Some(folder.join(base.as_str()?)));
         if let Some(base) = &base {
-            found.extend(source(&base.join(name)));
+            found.extend(source_file(&base.join(name)));
         }
         let Some((of_paths, Value::Object(paths))) = option("paths") else {
             continue;
@@ -192,7 +216,7 @@ fn of_tsconfigs(folder: &Path, name: &str) -> Vec<Imported> {
                 .map(|it| leaves(value, it))
                 .into_iter()
                 .flatten();
-            found.extend(targets.filter_map(|it| source(&root.join(it))));
+            found.extend(targets.filter_map(|it| source_file(&root.join(it))));
         }
     }
     found.into_iter().map(Imported::File).collect()
@@ -301,6 +325,25 @@ mod tests {
                 .collect();
             found.sort();
             assert_eq!(found.join(" "), leads_to, "{import}");
+        }
+        for (text, leads_to) in [
+            ("new Worker(new URL('./in.ts', import.meta.url))", "in.ts"),
+            ("new Worker( \"./deep/index.ts\" )", "deep/index.ts"),
+            ("new URL(`both.js?v=1`,\n  import.meta.url)", "both.js"),
+            (
+                "new Worker(new URL('main.js', import.meta.url).href)",
+                "main.ts",
+            ),
+            ("new URL('in.ts', server)", ""),
+            ("new URL('https://a.example/in.ts', import.meta.url)", ""),
+            ("new URL('/lib/in.ts', import.meta.url)", ""),
+            ("new Worker(name)", ""),
+        ] {
+            let wanted: Vec<PathBuf> = leads_to
+                .split_whitespace()
+                .map(|it| at("lib").join(it))
+                .collect();
+            assert_eq!(beside(&at("lib"), text), wanted, "{text}");
         }
         assert_eq!(
             tsconfigs(&at("plugin")),

@@ -3,7 +3,7 @@
 //! - A package from npm: everything in the folder that it was installed into, with all dependencies.
 //! - A folder: everything in it but `.git`, and what its entry, or that of a plugin that it hosts, imports from outside.
 //! - A file: the file and what it imports, by relative or absolute path and from packages in `node_modules`, with the
-//!   dependencies of those packages; and what configures how the runtime reads them (`tsconfig.json`, some fields of
+//!   dependencies of those packages; the scripts of its workers, and what else it finds by its own address; and what configures how the runtime reads them (`tsconfig.json`, some fields of
 //!   `package.json`).
 //!
 //! Imports are found without running anything, so a path that a plugin computes is not followed. The plugin decides which other
@@ -23,7 +23,9 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::code_places::is_above_home;
-use crate::resolution::{Imported, imported, manifest, module, named_path, nearest, tsconfigs};
+use crate::resolution::{
+    Imported, beside, imported, manifest, module, named_path, nearest, tsconfigs,
+};
 
 /// Maximum number of entries of a plugin: a larger one could not be reviewed, and a link to `/` must terminate.
 pub(crate) const MAX_FILES: usize = 100_000;
@@ -295,7 +297,11 @@ impl Tree {
             }
             let text =
                 outrigger_files::read(&file, MAX_SOURCE).map_err(|e| TreeError::io(&file, &e))?;
-            for import in imports(&String::from_utf8_lossy(&text)) {
+            let text = String::from_utf8_lossy(&text);
+            for file in beside(&folder, &text) {
+                waiting.push_back(real(&file)?);
+            }
+            for import in imports(&text) {
                 for found in imported(&folder, import) {
                     match found {
                         Imported::File(file) => waiting.push_back(real(&file)?),

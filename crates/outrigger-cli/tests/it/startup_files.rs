@@ -8,7 +8,7 @@ use crate::support::*;
 use crate::user_grants::granting;
 
 /// Another program would run or obey each of these later.
-const FILES: [&str; 34] = [
+const FILES: [&str; 38] = [
     ".git/hooks/pre-commit",
     ".git/config",
     ".git/commondir",
@@ -43,6 +43,10 @@ const FILES: [&str; 34] = [
     "packages/a/.cargo/config.toml",
     ".vim/coc-settings.json",
     ".irbrc",
+    ".yarnrc.yml",
+    "packages/a/.npmrc",
+    "tools/bazel",
+    ".clangd",
 ];
 
 fn write(file: &str) -> (&'static str, Value) {

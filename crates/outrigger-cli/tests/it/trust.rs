@@ -57,6 +57,27 @@ fn a_changed_plugin_is_left_out_until_it_was_reviewed() {
     world.cli(&["plugin", "review", "nobody"]).exited(2);
 }
 
+/// The script of a worker is code of the plugin that starts it.
+#[test]
+fn a_changed_script_of_a_worker_is_a_changed_plugin() {
+    let world = World::new([done(), done()]);
+    let worker = "const start = () => new Worker(new URL('../scripts/counts', import.meta.url))\n";
+    world.plugin("word", &format!("{}{worker}", says("first")));
+    let script = ".opencode/scripts/counts.ts";
+    world.file(script, "postMessage(1)\n");
+    world.run(&["hi"]).ok();
+    assert_eq!(prompts(&world), ["hi first"]);
+    world.file(script, "postMessage(2)\n");
+    world.run(&["hi"]).ok();
+    assert_eq!(prompts(&world), ["hi"]);
+    let review = world.cli(&["plugin", "review"]).exited(3);
+    assert!(
+        review.stdout.contains("+postMessage(2)"),
+        "{}",
+        review.stdout
+    );
+}
+
 /// Replaces each hash with `sha256:...`.
 fn hashes(text: &str) -> String {
     let mut parts = text.split("sha256:");
