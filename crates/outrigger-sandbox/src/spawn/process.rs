@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, pidfd_send_signal,
     waitid,
@@ -166,6 +167,17 @@ impl Process {
     pub(crate) fn end_all(&self) {
         let until = Instant::now() + END_TIMEOUT;
         while !self.has_ended_whole() && Instant::now() < until {
+            self.wait_a_moment();
+        }
+    }
+
+    /// Waits for [`END_INTERVAL`], or until the init of a namespace has ended.
+    fn wait_a_moment(&self) {
+        let init = self.pidfd.as_ref().filter(|_| self.is_namespace());
+        let ended = init.zip(Timespec::try_from(END_INTERVAL).ok());
+        let waited = ended
+            .map(|(pidfd, moment)| poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&moment)));
+        if !matches!(waited, Some(Ok(_))) {
             thread::sleep(END_INTERVAL);
         }
     }
