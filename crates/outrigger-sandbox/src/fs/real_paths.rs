@@ -18,18 +18,35 @@ impl RealPaths {
     /// # Errors
     /// The system's error.
     pub fn of(&mut self, path: &Path) -> io::Result<PathBuf> {
+        self.looked_up(path).map(|(real, _)| real)
+    }
+
+    /// Like [`Self::of`], with what is there.
+    pub(crate) fn with_meta(&mut self, path: &Path) -> io::Result<(PathBuf, fs::Metadata)> {
+        let (real, meta) = self.looked_up(path)?;
+        let meta = match meta {
+            Some(meta) => meta,
+            None => fs::metadata(&real)?,
+        };
+        Ok((real, meta))
+    }
+
+    /// Returns the metadata if it was read on the way.
+    fn looked_up(&mut self, path: &Path) -> io::Result<(PathBuf, Option<fs::Metadata>)> {
+        let whole = || Ok((path.canonicalize()?, None));
         let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-            return path.canonicalize();
+            return whole();
         };
         if !path.is_absolute() || !path.components().all(is_plain) {
-            return path.canonicalize();
+            return whole();
         }
         let real = self.folder(above)?.join(name);
-        if fs::symlink_metadata(&real)?.is_symlink() {
-            path.canonicalize()
+        let meta = fs::symlink_metadata(&real)?;
+        if meta.is_symlink() {
+            whole()
         } else {
-            Ok(real)
+            Ok((real, Some(meta)))
         }
     }
 

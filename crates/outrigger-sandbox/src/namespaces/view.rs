@@ -39,6 +39,9 @@ pub(crate) use target::MOVED;
 pub(crate) struct View {
     /// Writable paths; `None` if everything is writable.
     roots: Option<Roots>,
+    /// Mounted over themselves, so that they stay where they are, before `closed`: each carries a copy of what is mounted below it, and
+    /// those of folders in one another copies of copies.
+    held: Vec<Target>,
     closed: Vec<Closed>,
     covers: Vec<Target>,
     /// Targets below [`STAGE`] itself, applied after it is unmounted.
@@ -76,7 +79,7 @@ impl View {
         held.extend(links(&policy.held, real)?);
         held.extend(links(&kept.held, real)?);
         let closed = collect(&kept.closed, stays, Gone::Skipped, real)?;
-        // Bind mounts of paths to themselves come first: they would uncover hidden paths below. Outer before inner.
+        // Outer before inner.
         for list in [&mut held, &mut covers, &mut hide] {
             list.sort_by(|(a, _), (b, _)| a.cmp(b));
             list.dedup_by(|(a, _), (b, _)| a == b);
@@ -99,14 +102,16 @@ impl View {
             let is_shown = |(at, closed): &(PathBuf, Closed)| at != path && closed.shows(at, path);
             !hidden && closed.iter().all(is_shown)
         };
-        held.extend(covers);
-        held.extend(hide);
-        let mut covers = held;
-        covers.retain(|(path, _)| is_reached(path));
+        covers.extend(hide);
+        let reached = |found: Vec<(PathBuf, Target)>| -> Vec<Target> {
+            let found = found.into_iter().filter(|(path, _)| is_reached(path));
+            found.map(|(_, target)| target).collect()
+        };
         Ok(Self {
             roots: Roots::of(policy, real)?,
+            held: reached(held),
+            covers: reached(covers),
             closed: closed.into_iter().map(|(_, closed)| closed).collect(),
-            covers: covers.into_iter().map(|(_, target)| target).collect(),
             late: kernel(policy)?,
             terminals: policy.own_terminals,
             memory: policy.own_memory && Path::new("/dev/shm").is_dir(),
@@ -137,6 +142,10 @@ impl View {
         if let Some(roots) = &self.roots {
             roots.apply()?;
         }
+        for target in &self.held {
+            // SAFETY: what is opened is closed by what covers it.
+            unsafe { target.apply()? };
+        }
         stage()?;
         // SAFETY: raw calls with pointers to prepared, nul-terminated strings.
         unsafe {
@@ -151,6 +160,9 @@ impl View {
             libc::close(file);
             for closed in &self.closed {
                 closed.apply()?;
+            }
+            for target in &self.held {
+                target.still_holds()?;
             }
             for target in &self.covers {
                 target.apply()?;

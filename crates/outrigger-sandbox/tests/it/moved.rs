@@ -200,6 +200,46 @@ async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
     }
 }
 
+/// Each held folder is one mount: it has no copy of what a closed folder below it shows.
+#[tokio::test]
+async fn held_folders_in_one_another_copy_no_closed_folder() {
+    if !spawner().has_views() {
+        return skip("processes have no views here");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let data = root.join("a/b/c/data");
+    for folder in ["one", "other"] {
+        fs::create_dir_all(data.join(folder)).unwrap();
+    }
+    let shown = vec![data.join("one"), data.join("other")];
+    let around: Vec<PathBuf> = ["a", "a/b", "a/b/c"].map(|it| root.join(it)).into();
+    let again: CoversFn = Arc::new(|| Ok(Covers::default()));
+    let mut mounts = Vec::new();
+    for (held, script) in [
+        (shown.clone(), "wc -l < /proc/self/mountinfo"),
+        (
+            [shown, around].concat(),
+            "! mv a/b/c a/b/d && ! mv a/b a/d && ! mv a/b/c/data/one a/one && wc -l < /proc/self/mountinfo",
+        ),
+    ] {
+        let found = Covers {
+            held,
+            closed: vec![data.clone()],
+            ..Covers::default()
+        };
+        let policy = Policy {
+            kept: CoverWalk::new(found, Arc::clone(&again)),
+            ..Policy::open()
+        };
+        let output = output(sh(script).cwd(&root).policy(policy)).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        mounts.push(said.trim().parse::<usize>().ok());
+    }
+    assert!(mounts[0].is_some(), "{mounts:?}");
+    assert_eq!(mounts[1], mounts[0].map(|it| it + 3));
+}
+
 /// A process that moves folders delays its own starts, not those elsewhere.
 #[tokio::test]
 async fn a_long_second_look_holds_up_nobody_else() {

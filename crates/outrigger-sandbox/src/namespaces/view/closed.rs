@@ -1,6 +1,7 @@
 //! Folders that show a process only certain subfolders, whatever else appears in them while it runs. A mask of a single
 //! file no longer covers it after the host replaces the file.
 
+use std::collections::HashMap;
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -40,20 +41,28 @@ pub(super) fn all(
         let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
         CString::new(name).map_err(invalid)
     };
+    let mut above: HashMap<&Path, Option<(u64, u64)>> = HashMap::new();
+    let mut shown_in = Vec::with_capacity(shown.len());
+    for path in shown {
+        let Some(folder) = path.parent() else {
+            continue;
+        };
+        let identity = above.entry(folder).or_insert_with(|| {
+            let meta = folder.metadata().ok()?;
+            Some((meta.dev(), meta.ino()))
+        });
+        shown_in.push((path, *identity));
+    }
     let mut all = Vec::with_capacity(folders.len());
     for (number, (path, folder)) in folders.into_iter().enumerate() {
         let place = format!("/proc/closed-{number}");
         let mut inside = Vec::new();
-        let is_inside = |shown: &&PathBuf| {
-            shown
-                .parent()
-                .and_then(|above| above.metadata().ok())
-                .is_some_and(|it| (it.dev(), it.ino()) == (folder.device, folder.inode))
-        };
-        for held in shown.iter().filter(is_inside) {
+        let identity = Some((folder.device, folder.inode));
+        let inside_it = shown_in.iter().filter(|(_, above)| *above == identity);
+        for (held, _) in inside_it {
             let name = held.file_name().unwrap_or_default();
             let place = [place.as_bytes(), b"/", name.as_bytes()].concat();
-            let one = std::slice::from_ref(held);
+            let one = std::slice::from_ref(*held);
             let found = collect(one, |_| Cover::Held, Gone::Skipped, real)?;
             for (_, target) in found {
                 let (name, stage) = (name.to_owned(), stage(&place)?);

@@ -1,11 +1,10 @@
 //! Mounts everything read-only except the writable paths.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 use super::mount::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, read_only};
-use super::target::{Cover, Gone, Target, look};
+use super::target::{Cover, Target};
 use crate::fs::real_paths::RealPaths;
 use crate::namespaces::syscall::{called, check};
 use crate::policy::Policy;
@@ -23,25 +22,15 @@ impl Roots {
         if policy.is_open() {
             return Ok(None);
         }
-        // A path that cannot be read is not writable either.
-        let mut looked = |path| {
-            look(
-                std::slice::from_ref(path),
-                |_| Cover::Held,
-                Gone::Skipped,
-                real,
-            )
+        // A path that cannot be read is not writable either. Devices, pipes and sockets can be written regardless of their mount.
+        let mut looked = |path: &PathBuf| {
+            let (path, meta) = real.with_meta(path).ok()?;
+            let is_mounted = meta.is_dir() || meta.is_file();
+            let target = Target::of(&path, &meta, Cover::Held).ok()?;
+            is_mounted.then_some((path, target))
         };
-        let mut found: Vec<(PathBuf, Target)> = policy
-            .write
-            .iter()
-            .filter_map(|path| looked(path).ok())
-            .flatten()
-            .collect();
-        // Devices, pipes and sockets can be written regardless of their mount.
-        found.retain(|(path, _)| {
-            fs::metadata(path).is_ok_and(|meta| meta.is_dir() || meta.is_file())
-        });
+        let mut found: Vec<(PathBuf, Target)> =
+            policy.write.iter().filter_map(&mut looked).collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut roots: Vec<(PathBuf, Target)> = Vec::new();
         for (path, target) in found {
@@ -106,6 +95,7 @@ impl Roots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn roots(write: Vec<PathBuf>) -> io::Result<Option<Vec<String>>> {
         let policy = Policy {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::mount::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, read_only};
 use crate::fs::real_paths::RealPaths;
@@ -19,6 +19,9 @@ pub(super) const EMPTY_FOLDER: &std::ffi::CStr = c"/proc/folder";
 
 /// The error of a start before which a path to mask was moved: the caller must search again.
 pub(crate) const MOVED: libc::c_int = libc::ESTALE;
+
+/// `STATX_ATTR_MOUNT_ROOT`.
+const MOUNT_ROOT: u64 = 0x2000;
 
 /// What a missing path means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,6 +50,15 @@ pub(super) struct Target {
 }
 
 impl Target {
+    pub(super) fn of(path: &Path, meta: &fs::Metadata, cover: Cover) -> io::Result<Self> {
+        Ok(Self {
+            path: c_string(path.as_os_str())?,
+            device: meta.dev(),
+            inode: meta.ino(),
+            cover,
+        })
+    }
+
     /// Opens whatever is at the path now.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) unsafe fn open_whatever(&self) -> io::Result<libc::c_int> {
@@ -81,6 +93,26 @@ impl Target {
             // Not every kernel can mount over a link, and another command may have replaced it.
             Cover::Link => Ok(()),
             _ => covered,
+        }
+    }
+
+    /// Mounts it once more if it is not held by a mount: what closed folders show are copies, and one made while another process had moved
+    /// this elsewhere has no mount here.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(super) unsafe fn still_holds(&self) -> io::Result<()> {
+        if self.cover == Cover::Link {
+            return Ok(());
+        }
+        // SAFETY: a raw call on a local of the right type; what is opened is closed, here or by what covers it.
+        unsafe {
+            let target = self.open()?;
+            let mut found: libc::statx = std::mem::zeroed();
+            let answer = libc::statx(target, c"".as_ptr(), libc::AT_EMPTY_PATH, 0, &raw mut found);
+            if answer == 0 && found.stx_attributes & MOUNT_ROOT != 0 {
+                libc::close(target);
+                return Ok(());
+            }
+            self.apply_to(target)
         }
     }
 
@@ -147,12 +179,7 @@ pub(super) fn links(paths: &[PathBuf], real: &mut RealPaths) -> io::Result<Vec<(
         let Some(meta) = meta.ok().filter(fs::Metadata::is_symlink) else {
             continue;
         };
-        let target = Target {
-            path: c_string(path.as_os_str())?,
-            device: meta.dev(),
-            inode: meta.ino(),
-            cover: Cover::Link,
-        };
+        let target = Target::of(&path, &meta, Cover::Link)?;
         found.push((path, target));
     }
     Ok(found)
@@ -167,11 +194,7 @@ pub(super) fn look(
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
         // A mount covers the target of a path; the link's own name stays and points to the mask.
-        let looked = real.of(path).and_then(|real| {
-            let meta = fs::metadata(&real)?;
-            Ok((real, meta))
-        });
-        let (real, meta) = match looked {
+        let (real, meta) = match real.with_meta(path) {
             Ok(looked) => looked,
             // A dangling link shows nothing.
             Err(error) => {
@@ -183,12 +206,7 @@ pub(super) fn look(
                 return Err(error);
             }
         };
-        let target = Target {
-            path: c_string(real.as_os_str())?,
-            device: meta.dev(),
-            inode: meta.ino(),
-            cover: cover(&meta),
-        };
+        let target = Target::of(&real, &meta, cover(&meta))?;
         found.push((real, target));
     }
     Ok(found)
