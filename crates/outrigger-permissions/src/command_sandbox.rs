@@ -16,7 +16,9 @@ pub use outrigger_protected_paths::Process;
 use outrigger_protected_paths::restored::restore;
 use outrigger_protected_paths::{self as protected_paths, git_files};
 use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
-use outrigger_sandbox::{Calls, Loopback, Policy, RealPaths, SandboxError, private_tmp, which};
+use outrigger_sandbox::{
+    Calls, Listings, Loopback, Policy, RealPaths, SandboxError, private_tmp, which,
+};
 use outrigger_workspace::Folders;
 use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::git_policy;
@@ -222,7 +224,7 @@ impl SandboxInput<'_> {
         let (folder, worktree) = (&self.location.directory, &self.location.worktree);
         protected_paths::share_in(&self.folders.data.join("running-commands"));
         protected_paths::keep(policy, [folder, worktree], &[], self.process)?;
-        let mut all = files.startup.clone();
+        let (mut all, mut listings) = (files.startup.clone(), Listings::default());
         for store in git_policy::stores(worktree) {
             all.extend(git_files::of_repository(&store));
         }
@@ -231,7 +233,7 @@ impl SandboxInput<'_> {
         for folder in below.chain(outside) {
             // Existing folders are protected as a whole; in missing ones the files that run something cannot be created.
             let agents = OF_AGENTS.iter().map(|name| folder.join(name));
-            all.extend(agents.filter(|it| it.exists()));
+            all.extend(agents.filter(|it| listings.exists(it)));
             let startup = STARTUP.iter().map(|it| folder.join(it.path));
             // While a long-running process exists, the user's editor creates them.
             let is_kept = |it: &PathBuf| self.process == Process::Command || it.exists();
@@ -246,8 +248,9 @@ impl SandboxInput<'_> {
         };
         let mut there = Vec::new();
         for path in all {
-            match real.of(&path) {
-                Ok(leads) if is_open(&leads) => {
+            let found = listings.may_exist(&path).then(|| real.of(&path).ok());
+            match found.flatten() {
+                Some(leads) if is_open(&leads) => {
                     // Links on the way must not be replaced either.
                     if leads != path {
                         let way = path.ancestors().filter(|it| is_open(it));
@@ -255,8 +258,8 @@ impl SandboxInput<'_> {
                     }
                     there.push(leads);
                 }
-                Ok(_) => {}
-                Err(_) => policy
+                Some(_) => {}
+                None => policy
                     .absent
                     .extend(Some(placed(&path, &mut real)).filter(|it| is_open(it))),
             }

@@ -26,7 +26,7 @@ use std::thread;
 use outrigger_protocol::settings::SETTINGS;
 use outrigger_protocol::startup::{STARTUP, waits_for_approval};
 use outrigger_sandbox::path_masks::{MAX_COVERS, MAX_ENTRIES};
-use outrigger_sandbox::{Policy, SandboxError};
+use outrigger_sandbox::{Listings, Policy, SandboxError};
 
 use crate::nested_git::NestedGit;
 
@@ -100,7 +100,7 @@ pub fn keep(
     granted: &[PathBuf],
     process: Process,
 ) -> Result<(), SandboxError> {
-    let mut found = Vec::new();
+    let (mut found, mut listings) = (Vec::new(), Listings::default());
     let below = folder.ancestors().take_while(|it| it.starts_with(root));
     let mut folders: Vec<&Path> = below.chain([folder, root]).collect();
     folders.sort_unstable();
@@ -124,7 +124,7 @@ pub fn keep(
             }
             // New settings of Outrigger and OpenCode wait for `outrigger config allow`. Other missing files are not moved away
             // from a plugin's process: it runs as long as this program, and the user's editor creates them meanwhile.
-            if path.exists() {
+            if listings.exists(&path) {
                 found.push(path);
             } else if process == Process::Plugin && !SETTINGS.contains(&name) {
                 let real = folder.canonicalize();
@@ -140,7 +140,7 @@ pub fn keep(
             submodules(&git.join("modules"), &mut found)?;
             let mut of_git = git_files::of_repository(&git);
             of_git.retain(|path| !is_granted(path));
-            let (there, not) = of_git.into_iter().partition(|path| path.exists());
+            let (there, not) = of_git.into_iter().partition(|path| listings.exists(path));
             found.extend::<Vec<PathBuf>>(there);
             policy.absent.extend::<Vec<PathBuf>>(not);
         }

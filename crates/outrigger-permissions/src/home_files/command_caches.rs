@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use outrigger_sandbox::Listings;
 use outrigger_workspace::Folders;
 
 use super::cache_table::seen_by_commands;
@@ -36,15 +37,16 @@ pub fn prepare(folders: &Folders, more: &[PathBuf]) -> io::Result<PathBuf> {
         return Err(io::ErrorKind::NotADirectory.into());
     }
     let users = folders.cache.parent().unwrap_or(Path::new("/"));
+    let mut listings = Listings::default();
     for name in linked(users, more) {
         let link = folder.join(name);
-        if users.join(name).exists() {
+        if listings.exists(&users.join(name)) {
             match symlink(Path::new("..").join(name), &link) {
                 // Also where the user had none and a command has made its own.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 done => done?,
             }
-        } else if link.is_symlink() {
+        } else if listings.may_exist(&link) && link.is_symlink() {
             // It would keep a program from making the folder.
             fs::remove_file(&link)?;
         }

@@ -9,6 +9,7 @@ mod settings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use outrigger_sandbox::Listings;
 use outrigger_sandbox::path_masks::Covers;
 use outrigger_workspace::Folders;
 
@@ -32,26 +33,33 @@ impl HomeFiles {
     /// Returns the existing ones, without the secrets that the user shows to commands. Reads the disk.
     pub fn of(folders: &Folders, shown: &[String]) -> Self {
         let shown: Vec<&Path> = shown.iter().map(Path::new).collect();
+        let mut listings = Listings::default();
         let mut secrets = all(folders, SECRETS.iter().copied(), SECRETS_BY_VARIABLE);
         secrets.extend(settings::with_keys(folders));
-        secrets.retain(|it| it.exists() && !shown.iter().any(|shown| it.starts_with(shown)));
+        secrets
+            .retain(|it| listings.exists(it) && !shown.iter().any(|shown| it.starts_with(shown)));
         Self {
             secrets,
             startup: startup(folders),
-            caches: caches(folders),
+            caches: caches_in(folders, &mut listings),
         }
     }
 }
 
 /// Returns existing caches, which commands can change. Reads the disk.
 pub fn caches(folders: &Folders) -> Vec<PathBuf> {
+    caches_in(folders, &mut Listings::default())
+}
+
+fn caches_in(folders: &Folders, listings: &mut Listings) -> Vec<PathBuf> {
     let mut caches = all(
         folders,
         cache_table::changed_by_commands(),
         cache_table::BY_VARIABLE,
     );
     let inner = folders.cache.parent().unwrap_or(&folders.home);
-    caches.retain(|it| it.exists() && is_a_cache(it, &folders.home) && is_a_cache(it, inner));
+    caches
+        .retain(|it| listings.exists(it) && is_a_cache(it, &folders.home) && is_a_cache(it, inner));
     caches
 }
 
@@ -348,6 +356,28 @@ mod tests {
         assert_eq!(unknown(&folders, &shown), [""; 0]);
         let wrong = [at("home/.sshh").display().to_string()];
         assert_eq!(unknown(&folders, &wrong), [wrong[0].as_str()]);
+    }
+
+    /// Nothing of the state before one command is left for the next one.
+    #[test]
+    fn what_one_command_leaves_is_hidden_from_the_next() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = folders(root.path());
+        let at = |name: &str| folders.home.join(name);
+        let hidden = || HomeFiles::of(&folders, &[]).secrets;
+        std::fs::create_dir_all(at("elsewhere/gh")).unwrap();
+        assert!(hidden().is_empty());
+        std::fs::create_dir_all(at(".config/gh")).unwrap();
+        std::fs::write(at(".netrc"), "x").unwrap();
+        assert_eq!(hidden(), [at(".config/gh"), at(".netrc")]);
+        std::fs::remove_file(at(".netrc")).unwrap();
+        std::fs::create_dir(at(".ssh")).unwrap();
+        assert_eq!(hidden(), [at(".config/gh"), at(".ssh")]);
+        // A folder above it becomes a link.
+        std::fs::rename(at(".config"), at("moved")).unwrap();
+        assert_eq!(hidden(), [at(".ssh")]);
+        std::os::unix::fs::symlink("elsewhere", at(".config")).unwrap();
+        assert_eq!(hidden(), [at(".config/gh"), at(".ssh")]);
     }
 
     #[test]

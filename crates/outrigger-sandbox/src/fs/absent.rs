@@ -16,6 +16,7 @@ pub use folder_entry::FolderEntry;
 use outrigger_files::sync::lock;
 use record::Record;
 
+use crate::fs::listings::Listings;
 use crate::fs::real_paths::RealPaths;
 pub(crate) use record::{end, sweep};
 
@@ -84,8 +85,8 @@ struct Free {
 
 impl Free {
     /// Returns `None` if something exists at the path.
-    fn of(path: &Path, paths: &mut RealPaths) -> Option<Self> {
-        if is_there(path) {
+    fn of(path: &Path, paths: &mut RealPaths, listings: &mut Listings) -> Option<Self> {
+        if listings.is_there(path) {
             return None;
         }
         let (above, base) = paths.nearest(path)?;
@@ -120,10 +121,10 @@ struct Names {
 impl Absent {
     /// Keeps those of `paths` where nothing exists now.
     pub(crate) fn of(paths: &[PathBuf], clear: Clear) -> Self {
-        let mut real = RealPaths::default();
+        let (mut real, mut listings) = (RealPaths::default(), Listings::default());
         let free = paths
             .iter()
-            .filter_map(|it| Free::of(it, &mut real))
+            .filter_map(|it| Free::of(it, &mut real, &mut listings))
             .collect();
         Self(Arc::new(Names {
             free,

@@ -6,6 +6,7 @@ pub(crate) mod allowed_paths;
 pub(crate) mod anchor;
 pub mod folders;
 pub mod host_path;
+pub(crate) mod listings;
 pub mod path_masks;
 pub mod paths;
 pub mod private_tmp;

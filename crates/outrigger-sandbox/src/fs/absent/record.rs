@@ -147,6 +147,7 @@ fn is_later(path: &Path, seen: SystemTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::listings::Listings;
     use crate::fs::real_paths::RealPaths;
 
     #[test]
@@ -157,8 +158,11 @@ mod tests {
         let records = at("records");
         fs::create_dir(&records).unwrap();
         let names = [at("made"), at("li\nnk"), at("never")];
-        let real = &mut RealPaths::default();
-        let names: Vec<Free> = names.iter().filter_map(|it| Free::of(it, real)).collect();
+        let (real, listings) = (&mut RealPaths::default(), &mut Listings::default());
+        let names: Vec<Free> = names
+            .iter()
+            .filter_map(|it| Free::of(it, real, listings))
+            .collect();
         let record = Record::write(&records, &names).unwrap();
         fs::write(at("made"), "").unwrap();
         std::os::unix::fs::symlink("/nowhere", at("li\nnk")).unwrap();
@@ -182,7 +186,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (records, name) = (dir.path().join("records"), dir.path().join("late"));
         fs::create_dir(&records).unwrap();
-        let free = Free::of(&name, &mut RealPaths::default()).unwrap();
+        let free = Free::of(&name, &mut RealPaths::default(), &mut Listings::default()).unwrap();
         let record = Record::write(&records, &[free]).unwrap();
         record
             .file
