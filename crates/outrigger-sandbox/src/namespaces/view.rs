@@ -59,19 +59,12 @@ impl View {
     /// # Errors
     /// A path cannot be passed to the kernel or cannot be read; [`MOVED`] if a path that a walk found no longer exists.
     pub(crate) fn of(policy: &Policy, cwd: &Path) -> io::Result<Self> {
-        let hidden = |meta: &fs::Metadata| {
-            if meta.is_dir() {
-                Cover::Folder
-            } else {
-                Cover::File
-            }
-        };
         let kept = policy.kept.covers();
         let real = &mut RealPaths::default();
         let read_only = |_: &fs::Metadata| Cover::ReadOnly;
         let stays = |_: &fs::Metadata| Cover::Held;
-        let mut hide = collect(&policy.hide, hidden, Gone::Skipped, real)?;
-        hide.extend(collect(&kept.hide, hidden, Gone::Moved, real)?);
+        let mut hide = collect(&policy.hide, empty, Gone::Skipped, real)?;
+        hide.extend(collect(&kept.hide, empty, Gone::Moved, real)?);
         let mut covers = collect(&policy.read_only, read_only, Gone::Skipped, real)?;
         covers.extend(collect(&kept.read_only, read_only, Gone::Moved, real)?);
         let mut held = collect(&policy.held, stays, Gone::Skipped, real)?;
@@ -217,6 +210,15 @@ fn stage() -> io::Result<()> {
             flags,
             c"nr_inodes=64,size=4k,mode=700".as_ptr().cast(),
         ))
+    }
+}
+
+/// Returns the mask of a hidden path.
+fn empty(meta: &fs::Metadata) -> Cover {
+    if meta.is_dir() {
+        Cover::Folder
+    } else {
+        Cover::File
     }
 }
 
