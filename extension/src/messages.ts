@@ -29,6 +29,8 @@ export interface Messages {
   save: Call<{ settings: Partial<Settings> } & Keys, null>
   /** The folder of the bridge that is set; fails where it cannot be reached. */
   bridge: Call<Nothing, string>
+  /** Whether the native program uses this browser now, and how many tabs it has. */
+  relay: Call<Nothing, { connected: boolean; tabs: number }>
   files: Call<{ folder: string }, string[] | null>
   file: Call<{ path: string }, string | null>
   leases: Call<Nothing, Grant[]>
@@ -67,11 +69,12 @@ export async function answer(host: Host, ask: Ask): Promise<Messages[keyof Messa
     case 'settings':
       return { settings: host.settings.current, hasKey: host.settings.hasKey }
     case 'save':
-      await host.settings.save(ask.with.settings, ask.with)
-      await host.desk.network.apply()
+      await host.save(ask.with.settings, ask.with)
       return null
     case 'bridge':
       return host.bridge.check()
+    case 'relay':
+      return host.relay.status()
     case 'files':
       return host.workspace.list(ask.with.folder)
     case 'file': {

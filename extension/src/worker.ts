@@ -43,6 +43,6 @@ chrome.runtime.onMessage.addListener((ask: Ask, sender, reply) => {
   return true
 })
 
-chrome.alarms.onAlarm.addListener(() => void woken)
+chrome.alarms.onAlarm.addListener(() => void woken.then((host) => host.relay.connect()))
 void chrome.alarms.create(ALARM, { periodInMinutes: HEARTBEAT })
 void chrome.sidePanel?.setPanelBehavior({ openPanelOnActionClick: true })

@@ -13,6 +13,7 @@ use outrigger_tools::ToolRuntime;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::cdp::extension::Relay;
 use crate::chromium::Source;
 use crate::desk::{Browser, Options};
 use crate::record::{RecordFn, now};
@@ -45,6 +46,7 @@ pub fn offer(
         spawner: spawner.clone(),
         folder,
         servers: data.join("servers"),
+        token: data.join("browser/extension-token"),
         record: Arc::new(move |record| store.audit_lazily(now(), vec![record])),
     };
     if let Some(browser) = attach(around, runtime) {
@@ -59,6 +61,8 @@ struct Around<'a> {
     folder: PathBuf,
     /// Folder with the ports of this program's servers.
     servers: PathBuf,
+    /// File with what an extension has to bring.
+    token: PathBuf,
     record: RecordFn,
 }
 
@@ -68,25 +72,10 @@ fn attach(around: Around<'_>, runtime: &ToolRuntime) -> Option<Arc<Browser>> {
         spawner,
         folder,
         servers,
+        token,
         record,
     } = around;
-    let source = match (
-        &settings.url,
-        settings.program.clone().or_else(cdp::launch::find),
-    ) {
-        (Some(url), _) => Source::Running(url.clone()),
-        (None, Some(program)) => Source::Start {
-            program,
-            headless: settings.headless,
-            arguments: settings.arguments.clone(),
-        },
-        (None, None) => {
-            tracing::warn!(
-                "[browser] there is no Chromium: install one, or name it as `browser.program` in outrigger.toml"
-            );
-            return None;
-        }
-    };
+    let source = source_of(settings, &token)?;
     let kinds = [FieldKind::Password, FieldKind::Card, FieldKind::Code];
     let browser = Browser::new(Options {
         source,
@@ -107,6 +96,33 @@ fn attach(around: Around<'_>, runtime: &ToolRuntime) -> Option<Arc<Browser>> {
         return None;
     }
     Some(browser)
+}
+
+/// Where the browser is, as the settings say. Where there is none, a warning says so.
+fn source_of(settings: &Settings, token: &Path) -> Option<Source> {
+    if let Some(origin) = &settings.extension {
+        let relay = Relay::kept(origin, settings.extension_port, token);
+        return relay
+            .inspect_err(|error| {
+                tracing::warn!("[browser] cannot keep {}: {error}", token.display());
+            })
+            .map(Source::Extension)
+            .ok();
+    }
+    if let Some(url) = &settings.url {
+        return Some(Source::Running(url.clone()));
+    }
+    let Some(program) = settings.program.clone().or_else(cdp::launch::find) else {
+        tracing::warn!(
+            "[browser] there is no Chromium: install one, or name it as `browser.program` in outrigger.toml"
+        );
+        return None;
+    };
+    Some(Source::Start {
+        program,
+        headless: settings.headless,
+        arguments: settings.arguments.clone(),
+    })
 }
 
 /// Frees what sessions hold when their turns end, closes their tabs with them, and the browser with the agent.

@@ -13,6 +13,9 @@ pub enum BrowserError {
     /// There is no Chromium, or it does not start.
     #[error("No browser could be started: {0}")]
     Start(String),
+    /// The user's own browser cannot be used through its extension.
+    #[error("The user's own browser is not there: {0}")]
+    Relay(String),
     /// The browser is gone, or does not answer. What was asked of it last may have happened.
     #[error(
         "The browser {cause}. Whether the last action happened is not known: look at the page (browser_snapshot) before it is repeated."
@@ -102,6 +105,7 @@ impl BrowserError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Start(_) => "browser.start",
+            Self::Relay(_) => "browser.relay",
             Self::Lost { .. } => "browser.lost",
             Self::Refused { .. } => "browser.refused",
             Self::NoTab { .. } => "browser.no_tab",

@@ -23,6 +23,7 @@ mod sites;
 pub mod tools;
 
 pub use attach::offer;
+pub use cdp::extension::Relay;
 pub use cdp::launch::find;
 pub use chromium::{Chromium, Source};
 pub use desk::{Browser, Options};

@@ -9,7 +9,7 @@ const DEADLINE = 140_000
 /** A page sends the token as the name of a subprotocol. */
 const SENDABLE = /^[\w.~!#$%&'*+^`|-]+$/
 
-/** Where the bridge is, and what lets the extension in. */
+/** Where a native program listens, and what lets the extension in. */
 export interface Place {
   url: string
   token: string
@@ -61,16 +61,16 @@ export class Bridge {
     const gone = () => {
       if (this.#link === link) this.#link = null
     }
-    const link: Link = { place, open: Connection.open(addressOf({ url, token }), token, gone) }
+    const link: Link = { place, open: Connection.open(addressOf({ url, token }, 'bridge'), token, gone) }
     this.#link = link
     return link.open
   }
 }
 
 /** The address, where the token may go: this machine, or an encrypted connection. */
-function addressOf({ url, token }: Place): string {
-  const wrong = (why: string) => new ToolError('tool.unavailable', `The bridge cannot be used: ${why}`)
-  if (!URL.canParse(url)) throw wrong(`${JSON.stringify(url)} is not an address as ws://127.0.0.1:7070, which \`outrigger bridge\` prints`)
+export function addressOf({ url, token }: Place, what: string): string {
+  const wrong = (why: string) => new ToolError('tool.unavailable', `The ${what} cannot be used: ${why}`)
+  if (!URL.canParse(url)) throw wrong(`${JSON.stringify(url)} is not an address as ws://127.0.0.1:7070`)
   const { protocol, hostname } = new URL(url)
   const isHere = ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
   if (protocol !== 'wss:' && !(protocol === 'ws:' && isHere)) throw wrong('the token would go to another machine in the clear; lead a port of this machine there (`ssh -L`)')

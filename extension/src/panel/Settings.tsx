@@ -2,6 +2,7 @@ import { useEffect, useState } from 'react'
 import type { Rule } from '../kernel/operations'
 import { tell } from '../messages'
 import { Bridge } from './Bridge'
+import { Relay } from './Relay'
 import type { Settings as Values } from '../session/settings'
 
 /** The model, its key, the limit of a turn, the rules. */
@@ -43,6 +44,7 @@ export function Settings() {
         {said && <p role="status">{said}</p>}
       </form>
       <Bridge url={values.bridge} change={(bridge) => setValues({ ...values, bridge })} />
+      <Relay url={values.relay} change={(relay) => setValues({ ...values, relay })} />
       <Secrets list={values.secrets} change={(secrets) => setValues({ ...values, secrets })} />
       <Kinds granted={values.fields} change={(fields) => setValues({ ...values, fields })} />
       <Rules rules={values.rules} change={(rules) => setValues({ ...values, rules })} />

@@ -7,12 +7,13 @@ import type { Input, TurnOutcome } from '../kernel/types'
 import type { Database } from '../log/database'
 import { type LeftTurn, Log } from '../log/log'
 import { Desk } from '../tools/browser/desk'
+import { Relay } from '../relay/relay'
 import { Tools } from '../tools/tools'
 import { Workspace } from '../workspace/opfs'
 import { Driver } from './driver'
 import { newId } from './ids'
 import { Questions } from './questions'
-import { SettingsStore } from './settings'
+import { type Keys, type Settings, SettingsStore } from './settings'
 
 /** What a panel is notified of. */
 export type Notice =
@@ -31,6 +32,7 @@ export class Host {
   readonly tools: Tools
   readonly desk: Desk
   readonly bridge: Bridge
+  readonly relay: Relay
   readonly questions: Questions
   readonly #turns = new Map<string, Driver>()
   /** Milliseconds from the start of the worker to the first effect that was begun in it. */
@@ -53,6 +55,7 @@ export class Host {
       (field) => !this.settings.current.fields.includes(field),
     )
     this.bridge = new Bridge(() => this.settings.bridge())
+    this.relay = new Relay(kernel, this.desk.network, () => this.settings.rules(), () => this.settings.relay())
     this.questions = new Questions(
       () => this.notify({ notice: 'questions' }),
       ({ permission, always }) => this.settings.save({ rules: [...this.settings.current.rules, { permission, pattern: always ?? '', action: 'allow' }] }),
@@ -62,14 +65,22 @@ export class Host {
   /** A host with what was there before, and the turns that another worker left going on. */
   static async wake(kernel: Kernel, database: Database, left: LeftTurn[], notify: (notice: Notice) => void): Promise<Host> {
     const host = new Host(kernel, database, notify)
-    await Promise.all([host.settings.load(), host.desk.load()])
+    await Promise.all([host.settings.load(), host.desk.load(), host.relay.load()])
+    void host.relay.connect()
     for (const turn of left) await host.#run(turn.session, () => Driver.resume(host, turn))
     return host
   }
 
   /** Whether anything runs: then the worker has to stay. */
   get isBusy(): boolean {
-    return this.#turns.size > 0
+    return this.#turns.size > 0 || this.relay.isOn
+  }
+
+  async save(settings: Partial<Settings>, keys: Keys): Promise<void> {
+    const before = JSON.stringify(this.settings.relay())
+    await this.settings.save(settings, keys)
+    await this.desk.network.apply()
+    if (JSON.stringify(this.settings.relay()) !== before) await this.relay.apply()
   }
 
   isRunning(session: string): boolean {

@@ -21,6 +21,8 @@ export interface Settings {
   fields: string[]
   /** The address of `outrigger bridge`, which files and commands go to then; empty: there is none. */
   bridge: string
+  /** The address of a native program that uses this browser; empty: none does. */
+  relay: string
 }
 
 const DEFAULTS: Settings = {
@@ -34,6 +36,7 @@ const DEFAULTS: Settings = {
   secrets: [],
   fields: [],
   bridge: '',
+  relay: '',
 }
 
 /** What counts where the user says nothing else: files of the workspace are read and written, all else asks. */
@@ -61,6 +64,7 @@ const SETTINGS = 'settings'
 const KEY = 'key'
 const SECRETS = 'secrets'
 const TOKEN = 'bridge'
+const RELAY_TOKEN = 'relayToken'
 
 /** What is kept until the browser closes. Undefined leaves what is there; of the values of secrets those that are named are replaced. */
 export interface Keys {
@@ -68,6 +72,8 @@ export interface Keys {
   secrets?: Record<string, string>
   /** Of the bridge. */
   token?: string
+  /** Of the native program that uses this browser. */
+  relayToken?: string
 }
 
 export class SettingsStore {
@@ -75,6 +81,7 @@ export class SettingsStore {
   #key = ''
   #values: Record<string, string> = {}
   #token = ''
+  #relayToken = ''
   readonly secrets: Secrets
 
   constructor(kernel: Kernel) {
@@ -82,20 +89,22 @@ export class SettingsStore {
   }
 
   async load(): Promise<void> {
-    const [local, session] = await Promise.all([chrome.storage.local.get(SETTINGS), chrome.storage.session.get([KEY, SECRETS, TOKEN])])
+    const [local, session] = await Promise.all([chrome.storage.local.get(SETTINGS), chrome.storage.session.get([KEY, SECRETS, TOKEN, RELAY_TOKEN])])
     this.current = { ...DEFAULTS, ...(local[SETTINGS] as Partial<Settings> | undefined) }
     this.#key = (session[KEY] as string | undefined) ?? ''
     this.#values = (session[SECRETS] as Record<string, string> | undefined) ?? {}
     this.#token = (session[TOKEN] as string | undefined) ?? ''
+    this.#relayToken = (session[RELAY_TOKEN] as string | undefined) ?? ''
   }
 
-  async save(settings: Partial<Settings>, { key, secrets, token }: Keys = {}): Promise<void> {
+  async save(settings: Partial<Settings>, { key, secrets, token, relayToken }: Keys = {}): Promise<void> {
     this.current = { ...this.current, ...settings }
     await chrome.storage.local.set({ [SETTINGS]: this.current })
     this.#key = key ?? this.#key
     this.#values = { ...this.#values, ...secrets }
     this.#token = token ?? this.#token
-    await chrome.storage.session.set({ [KEY]: this.#key, [SECRETS]: this.#values, [TOKEN]: this.#token })
+    this.#relayToken = relayToken ?? this.#relayToken
+    await chrome.storage.session.set({ [KEY]: this.#key, [SECRETS]: this.#values, [TOKEN]: this.#token, [RELAY_TOKEN]: this.#relayToken })
   }
 
   get hasKey(): boolean {
@@ -104,6 +113,10 @@ export class SettingsStore {
 
   bridge(): Place {
     return { url: this.current.bridge, token: this.#token }
+  }
+
+  relay(): Place {
+    return { url: this.current.relay, token: this.#relayToken }
   }
 
   provider(): Provider {

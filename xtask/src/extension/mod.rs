@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use self::kernel::{NativeTests, Toolchain};
-use crate::sh::{self, Arguments, check, command, there};
+use crate::sh::{self, Arguments, cargo, check, command, there};
 use crate::{Result, failed, parity, setup, usage};
 
 /// Builds the extension; `--kernel`: only the kernel, `--browser`: also tests it in Chromium.
@@ -33,7 +33,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         return Ok(());
     }
     build(&kernel)?;
-    if browser { in_browser(&[]) } else { Ok(()) }
+    if browser {
+        in_browser(&[])?;
+        lent()?;
+    }
+    Ok(())
 }
 
 /// Runs the stage of CI; `registry`: npm reaches its registry. Returns what could not be tested, if anything.
@@ -73,6 +77,7 @@ pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
         "network",
         "bridge",
     ])?;
+    lent()?;
     Ok(None)
 }
 
@@ -129,6 +134,13 @@ fn in_browser(names: &[&str]) -> Result {
     let mut node = command("node");
     node.arg("extension/tests/browser/run.mjs").args(names);
     check(node.env("OUTRIGGER_BIN", parity::release_binary()?))
+}
+
+/// Runs the suite of the native provider in a browser that the extension lends.
+fn lent() -> Result {
+    let suite = "package(outrigger-browser) & test(/^(conformance|shared|lent)::/)";
+    let mut nextest = cargo(&["nextest", "run", "--workspace", "-E", suite]);
+    check(nextest.env("OUTRIGGER_TEST_LENT", "1"))
 }
 
 /// Checks that the lock file contains no URLs, so that it works with any registry.

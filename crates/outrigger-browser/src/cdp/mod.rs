@@ -1,6 +1,7 @@
 //! The DevTools protocol, as far as it is needed: JSON messages over a pipe or a WebSocket, commands with their answers, events. Why there is
 //! no library for it: `docs/decisions/0020-cdp-client.md`.
 
+pub(crate) mod extension;
 pub(crate) mod launch;
 mod pipe;
 mod websocket;
@@ -21,6 +22,8 @@ use crate::error::BrowserError;
 
 /// Longest message that is read, in bytes: a picture of a long page, in Base64.
 const MAX_MESSAGE: usize = 128 * 1024 * 1024;
+/// What is published when the far end is gone for a while: nothing that was asked of it is known to be there.
+pub(crate) const AWAY: &str = "Outrigger.away";
 /// How long a command may take when nothing else is said.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -39,6 +42,10 @@ struct Pending {
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
     /// Why nothing more will come.
     closed: Option<String>,
+    /// The far end is gone, and may come back.
+    is_away: bool,
+    /// How often it was gone.
+    losses: u64,
 }
 
 /// A connection to a browser. Cheap to clone.
@@ -52,6 +59,8 @@ struct Shared {
     next: AtomicU64,
     outgoing: mpsc::UnboundedSender<String>,
     gone: watch::Sender<bool>,
+    /// The far end is there.
+    there: watch::Sender<bool>,
 }
 
 /// The far end of a connection: what is written out, and where what comes in goes.
@@ -77,6 +86,7 @@ impl Connection {
             next: AtomicU64::new(1),
             outgoing,
             gone: watch::Sender::new(false),
+            there: watch::Sender::new(true),
         });
         let incoming = Incoming {
             shared: Arc::clone(&shared),
@@ -90,6 +100,26 @@ impl Connection {
             },
             published,
         )
+    }
+
+    /// The same, of a far end that has yet to come: [`Incoming::resume`] says when it has.
+    pub(crate) fn awaited() -> (Self, Wire, mpsc::UnboundedReceiver<Event>) {
+        let made = Self::new();
+        lock(&made.0.shared.pending).is_away = true;
+        made.0.shared.there.send_replace(false);
+        made
+    }
+
+    /// Waits until the far end is there, and says whether it is. One that is never away is.
+    pub(crate) async fn is_back(&self, wait: Duration) -> bool {
+        let mut there = self.shared.there.subscribe();
+        let back = there.wait_for(|there| *there);
+        timeout(wait, back).await.is_ok_and(|it| it.is_ok())
+    }
+
+    /// How often the far end was gone so far.
+    pub(crate) fn losses(&self) -> u64 {
+        lock(&self.shared.pending).losses
     }
 
     /// Gives a command and waits for its answer.
@@ -120,6 +150,11 @@ impl Connection {
             let mut pending = lock(&self.shared.pending);
             if let Some(cause) = pending.closed.clone() {
                 return Err(BrowserError::Lost { cause });
+            }
+            if pending.is_away {
+                return Err(BrowserError::Lost {
+                    cause: "is not connected through its extension".to_owned(),
+                });
             }
             pending.waiting.insert(id, sender);
         }
@@ -168,7 +203,8 @@ impl Connection {
     fn lost(&self) -> BrowserError {
         let cause = lock(&self.shared.pending).closed.clone();
         BrowserError::Lost {
-            cause: cause.unwrap_or_else(|| "is gone".to_owned()),
+            cause: cause
+                .unwrap_or_else(|| "did not answer before its connection was lost".to_owned()),
         }
     }
 }
@@ -220,6 +256,30 @@ impl Incoming {
         // The provider is gone.
         let _ = self.events.send(event);
         Ok(())
+    }
+
+    /// The far end is there, for the first time or again.
+    fn resume(&self) {
+        lock(&self.shared.pending).is_away = false;
+        self.shared.there.send_replace(true);
+    }
+
+    /// The far end is gone, and may come back. What it was asked is not known to have been done.
+    fn interrupt(&self) {
+        self.shared.there.send_replace(false);
+        {
+            let mut pending = lock(&self.shared.pending);
+            pending.is_away = true;
+            pending.losses += 1;
+            pending.waiting.clear();
+        }
+        let away = Event {
+            session: String::new(),
+            method: AWAY.to_owned(),
+            params: Value::Null,
+        };
+        // The provider is gone.
+        let _ = self.events.send(away);
     }
 
     /// Nothing more will come.

@@ -27,6 +27,7 @@ impl Chromium {
     pub(super) async fn step(&self, grant: &Grant, step: &Step) -> Result<Done, BrowserError> {
         let tab = &grant.tab;
         self.check_lease(grant)?;
+        self.unless_impossible(step)?;
         let session = {
             let state = lock(&self.state);
             let it = self.known(&state, tab)?;
@@ -60,6 +61,7 @@ impl Chromium {
         if step.kind != Kind::TabClose {
             self.settle(tab, mark, step.wait).await;
         }
+        self.popups_are_known().await;
         done.opened = self.opened_by(tab, &before);
         for opened in &done.opened {
             self.loaded(opened, None, step.wait).await;
@@ -214,7 +216,7 @@ impl Chromium {
     }
 
     /// What a field holds; `None` where its page is gone.
-    async fn value(&self, element: &Element) -> Option<String> {
+    pub(super) async fn value(&self, element: &Element) -> Option<String> {
         self.run_on(element, VALUE, &[])
             .await
             .ok()?
@@ -324,17 +326,16 @@ impl Chromium {
 
     async fn upload(&self, writer: &Writer<'_>, step: &Step) -> Result<Done, BrowserError> {
         let element = self.aimed(writer, step).await?;
-        let file = step
-            .file
-            .as_ref()
-            .map(|it| it.display().to_string())
-            .unwrap_or_default();
+        let file = step.file.clone().unwrap_or_default();
+        if self.is_lent {
+            return self.put_file(writer, &element, &file).await;
+        }
         let object = self.object_of(&element);
         writer
             .call(
                 &element.session,
                 "DOM.setFileInputFiles",
-                json!({ "files": [file], "objectId": object }),
+                json!({ "files": [file.display().to_string()], "objectId": object }),
             )
             .await?;
         Ok(Done {

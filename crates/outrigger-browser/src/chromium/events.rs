@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::state::{Frame, State, Tab};
 use super::{Chromium, PERSON, WORLD};
-use crate::cdp::Event;
+use crate::cdp::{AWAY, Event};
 use crate::provider::Dialog;
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -24,6 +24,7 @@ impl Chromium {
         } = event;
         match method.as_str() {
             "Target.attachedToTarget" => self.attached(session, params),
+            AWAY => lock(&self.state).are_away(),
             "Fetch.requestPaused" => self.judge_request(session, params),
             "Fetch.authRequired" => self.log_in(session, params),
             "Browser.downloadWillBegin" | "Browser.downloadProgress" => {
@@ -107,6 +108,13 @@ impl Chromium {
     fn new_tab(&self, session: &str, info: &Value) -> String {
         let mut state = lock(&self.state);
         let target = text(info, "targetId").to_owned();
+        // One that was lent to us before its browser's connection was lost.
+        if let Some(name) = state.tab_with(&target) {
+            if let Some(tab) = state.tabs.get_mut(&name) {
+                tab.is_back(session);
+            }
+            return name;
+        }
         let opener = state.tab_with(text(info, "openerId"));
         let of_opener = opener
             .as_ref()

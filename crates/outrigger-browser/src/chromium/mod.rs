@@ -1,4 +1,4 @@
-//! The provider `cdp`: a Chromium over the DevTools protocol.
+//! The providers `cdp` and `extension`: a Chromium over the DevTools protocol, our own or the user's.
 
 mod act;
 mod element;
@@ -6,6 +6,7 @@ mod events;
 mod frames;
 mod input;
 mod keys;
+mod lent;
 mod look;
 mod node;
 mod requests;
@@ -27,6 +28,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
 use self::state::{State, Tab};
+use crate::cdp::extension::{Listening, Relay, over_extension};
 use crate::cdp::launch::{self, Launch};
 use crate::cdp::{Connection, Event, over_websocket};
 use crate::error::BrowserError;
@@ -57,6 +59,8 @@ pub enum Source {
     },
     /// It is there, at this WebSocket address.
     Running(String),
+    /// It is the user's own, and its extension connects to us.
+    Extension(Relay),
 }
 
 /// A Chromium.
@@ -66,6 +70,10 @@ pub struct Chromium {
     context: String,
     /// The way out of one that we started.
     network: Option<Network>,
+    /// Of the user's own browser: where its extension connects to.
+    listening: Mutex<Option<Listening>>,
+    /// It is the user's own.
+    is_lent: bool,
     /// A folder of its own.
     folder: PathBuf,
     state: Mutex<State>,
@@ -90,6 +98,7 @@ struct Reached {
     events: UnboundedReceiver<Event>,
     /// Of one that we started.
     own: Option<(Child, Network)>,
+    listening: Option<Listening>,
 }
 
 /// Starts a browser, or connects to the one that is there.
@@ -119,6 +128,7 @@ async fn reach(
                 connection,
                 events,
                 own: Some((child, network)),
+                listening: None,
             })
         }
         Source::Running(url) => {
@@ -128,6 +138,21 @@ async fn reach(
                 connection,
                 events,
                 own: None,
+                listening: None,
+            })
+        }
+        Source::Extension(relay) => {
+            let (connection, wire, events) = Connection::awaited();
+            let listening = over_extension(relay, wire, record).await?;
+            if !connection.is_back(relay.wait).await {
+                let why = format!("its extension has not connected; {}", relay.advice());
+                return Err(BrowserError::Relay(why));
+            }
+            Ok(Reached {
+                connection,
+                events,
+                own: None,
+                listening: Some(listening),
             })
         }
     }
@@ -192,7 +217,9 @@ impl Chromium {
             connection,
             events,
             own,
+            listening,
         } = reached;
+        let is_lent = listening.is_some();
         let (child, network) = own.unzip();
         let failed = |error: BrowserError| match error {
             BrowserError::Lost { cause } => BrowserError::Start(format!("it {cause}")),
@@ -212,6 +239,8 @@ impl Chromium {
             connection,
             context,
             network,
+            listening: Mutex::new(listening),
+            is_lent,
             folder: folder.to_owned(),
             state: Mutex::default(),
             changed: watch::Sender::new(0),
@@ -239,6 +268,10 @@ impl Chromium {
                 this.take(&event);
             }
         });
+        if self.is_lent {
+            // Its downloads are the user's, and tabs are attached to as its extension says them.
+            return Ok(());
+        }
         let downloads = self.folder.join("downloads");
         let behaviour = json!({
             "behavior": "allowAndName", "browserContextId": self.context, "downloadPath": downloads, "eventsEnabled": true,
@@ -275,6 +308,8 @@ impl Chromium {
             .connection
             .call(session, "Page.getFrameTree", json!({}))
             .await;
+        // Its connection was lost meanwhile, and it is attached to anew.
+        let is_lost = self.is_lent && tree.is_err();
         let mut state = lock(&self.state);
         if let (Ok(tree), Some(it)) = (tree, state.tabs.get_mut(tab)) {
             let mut open = vec![&tree["frameTree"]];
@@ -292,7 +327,7 @@ impl Chromium {
             }
         }
         if let Some(it) = state.tabs.get_mut(tab).filter(|it| it.session == session) {
-            it.is_ready = true;
+            it.is_ready = !is_lost;
             self.connection.post(
                 session,
                 "Page.startScreencast",

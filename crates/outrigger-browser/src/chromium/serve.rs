@@ -27,7 +27,7 @@ const MAX_BODY: usize = 20_000;
 
 impl Provider for Chromium {
     fn name(&self) -> &'static str {
-        "cdp"
+        if self.is_lent { "extension" } else { "cdp" }
     }
 
     fn is_gone(&self) -> bool {
@@ -41,6 +41,7 @@ impl Provider for Chromium {
         wait: Duration,
     ) -> Answer<'a, String> {
         Box::pin(async move {
+            self.back().await?;
             let params = json!({ "url": "about:blank", "browserContextId": self.context, "background": true });
             let made = self
                 .connection
@@ -98,19 +99,33 @@ impl Provider for Chromium {
     }
 
     fn look<'a>(&'a self, tab: &'a str) -> Answer<'a, Look> {
-        Box::pin(self.look_at(tab))
+        Box::pin(async move {
+            self.back().await?;
+            self.look_at(tab).await
+        })
     }
 
     fn target<'a>(&'a self, tab: &'a str, key: &'a Key) -> Answer<'a, Target> {
-        Box::pin(self.target_of(tab, key))
+        Box::pin(async move {
+            self.back().await?;
+            self.target_of(tab, key).await
+        })
     }
 
     fn frames<'a>(&'a self, tab: &'a str, key: Option<&'a Key>) -> Answer<'a, Vec<FrameSite>> {
-        Box::pin(self.frames_of(tab, key))
+        Box::pin(async move {
+            self.back().await?;
+            self.frames_of(tab, key).await
+        })
     }
 
     fn act<'a>(&'a self, grant: &'a Grant, step: &'a Step) -> Answer<'a, Done> {
-        Box::pin(self.step(grant, step))
+        Box::pin(async move {
+            self.back().await?;
+            let losses = self.connection.losses();
+            let done = self.step(grant, step).await;
+            self.unless_lost_since(losses, done)
+        })
     }
 
     fn mark(&self, tab: &str) -> Mark {
@@ -230,6 +245,7 @@ impl Provider for Chromium {
                     .call("", "Target.disposeBrowserContext", leave)
                     .await;
                 self.connection.close();
+                drop(lock(&self.listening).take());
                 return;
             };
             self.connection.post("", "Browser.close", &json!({}));
@@ -349,6 +365,7 @@ impl Chromium {
             let state = lock(&self.state);
             self.known(&state, tab)?.target.clone()
         };
+        // Of the user's own browser we know our tabs alone; its extension keeps the last one.
         let all = self
             .connection
             .call("", "Target.getTargets", json!({}))
@@ -359,7 +376,7 @@ impl Chromium {
             .flatten()
             .filter(|it| it["type"] == "page")
             .count();
-        if pages <= 1 {
+        if pages <= 1 && !self.is_lent {
             self.connection
                 .call(
                     "",

@@ -86,6 +86,20 @@ impl Tab {
         }
     }
 
+    /// Nothing that was asked of it is there any more; what it shows is not known.
+    pub(super) fn is_back(&mut self, session: &str) {
+        session.clone_into(&mut self.session);
+        let frame = Frame {
+            session: session.to_owned(),
+            ..Frame::default()
+        };
+        self.frames = HashMap::from([(self.main.clone(), frame)]);
+        self.loading.clear();
+        self.dialog = None;
+        self.crashed = false;
+        self.is_ready = false;
+    }
+
     /// How far its records go.
     pub(super) fn mark(&self) -> Mark {
         Mark {
@@ -272,6 +286,14 @@ impl State {
         let mut tabs = self.tabs.iter();
         tabs.find(|(_, tab)| tab.target == target)
             .map(|(name, _)| name.clone())
+    }
+
+    /// The browser is gone for a while, and tabs with it.
+    pub(super) fn are_away(&mut self) {
+        for tab in self.tabs.values_mut() {
+            tab.is_ready = false;
+            tab.dialog = None;
+        }
     }
 
     /// A tab is gone.

@@ -5,6 +5,8 @@
 mod conformance;
 mod faults;
 mod frames;
+mod lending;
+mod lent;
 mod network;
 mod refusals;
 mod shared;

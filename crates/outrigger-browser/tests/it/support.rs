@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::lending::{LENT, Lending};
 use outrigger_browser::provider::{ActionTarget, Done, Look, Provider, Step};
 use outrigger_browser::{BrowserError, Chromium, Sites, Source};
 use outrigger_browser_core::action::Kind;
@@ -101,12 +102,27 @@ pub(crate) struct Bench {
     pub(crate) browser: Arc<Chromium>,
     pub(crate) sites: Arc<Sites>,
     pub(crate) folder: tempfile::TempDir,
+    /// Where it is the user's own.
+    pub(crate) lending: Option<Arc<Lending>>,
     /// What it wrote into the audit.
     pub(crate) audit: Arc<Mutex<Vec<AuditRecord>>>,
 }
 
+impl Bench {
+    /// One more site that may be shown.
+    pub(crate) async fn allow(&self, site: &str) {
+        self.sites.allow(&url::Url::parse(site).unwrap());
+        if let Some(lending) = &self.lending {
+            lending.rule("allow", &format!("{site}/*")).await;
+        }
+    }
+}
+
 /// A browser that may show everything of this site; `None` where this machine has none.
 pub(crate) async fn bench(site: &str) -> Option<Bench> {
+    if std::env::var_os(LENT).is_some() {
+        return lent(site).await;
+    }
     let Some(program) = outrigger_browser::find() else {
         outrigger_test_support::skip::skip("there is no Chromium");
         return None;
@@ -124,6 +140,23 @@ pub(crate) async fn bench(site: &str) -> Option<Bench> {
     Some(Bench {
         browser,
         sites,
+        lending: None,
+        folder,
+        audit,
+    })
+}
+
+/// The same in the user's own browser.
+pub(crate) async fn lent(site: &str) -> Option<Bench> {
+    let lending = Lending::start().await?;
+    lending.rule("allow", &format!("{site}/*")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (sites, audit) = (Arc::new(Sites::for_tests(site)), Arc::default());
+    let browser = started(&lending.source(), folder.path(), &sites, &audit).await;
+    Some(Bench {
+        browser,
+        sites,
+        lending: Some(lending),
         folder,
         audit,
     })

@@ -23,6 +23,7 @@ use outrigger_tools::{
 };
 use serde_json::{Value, json};
 
+use crate::lending::{LENT, Lending};
 use crate::support::site;
 
 /// The session's side: it allows what no rule of the test denies, and writes down what it is asked.
@@ -171,6 +172,7 @@ pub(crate) struct Room {
     pub(crate) host: Arc<Host>,
     pub(crate) audit: Arc<Mutex<Vec<AuditRecord>>>,
     spawner: Spawner,
+    lending: Option<Arc<Lending>>,
     folder: tempfile::TempDir,
 }
 
@@ -185,17 +187,46 @@ impl Room {
             outrigger_test_support::skip::skip("there is no Chromium");
             return None;
         };
+        let source = Source::Start {
+            program,
+            headless: true,
+            arguments: vec!["--disable-gpu".into()],
+        };
+        Some(Self::with(source, None, site, ask, fields))
+    }
+
+    /// The same in the browser that the suite runs in.
+    pub(crate) async fn somewhere(site: &str, fields: Vec<FieldKind>) -> Option<Self> {
+        if std::env::var_os(LENT).is_none() {
+            return Self::granting(site, &[], fields);
+        }
+        let lending = Lending::start().await?;
+        let room = Self::with(lending.source(), Some(lending), site, &[], fields);
+        room.allow(site).await;
+        Some(room)
+    }
+
+    pub(crate) async fn allow(&self, site: &str) {
+        self.sites.allow(&url::Url::parse(site).unwrap());
+        if let Some(lending) = &self.lending {
+            lending.rule("allow", &format!("{site}/*")).await;
+        }
+    }
+
+    pub(crate) fn with(
+        source: Source,
+        lending: Option<Arc<Lending>>,
+        site: &str,
+        ask: &[&str],
+        fields: Vec<FieldKind>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("project")).unwrap();
         let (spawner, audit) = (Spawner::new().unwrap(), Arc::new(Mutex::new(Vec::new())));
         let records = Arc::clone(&audit);
         let sites = Arc::new(Sites::for_tests(site));
         let browser = Browser::new(Options {
-            source: Source::Start {
-                program,
-                headless: true,
-                arguments: vec!["--disable-gpu".into()],
-            },
+            source,
             folder: folder.path().join("browser"),
             spawner: spawner.clone(),
             sites: Arc::clone(&sites),
@@ -209,15 +240,16 @@ impl Room {
         });
         let runtime = ToolRuntime::new();
         tools::register(&runtime, &browser).unwrap();
-        Some(Self {
+        Self {
             runtime,
             browser,
             sites,
             host: Arc::default(),
             audit,
             spawner,
+            lending,
             folder,
-        })
+        }
     }
 
     pub(crate) fn project(&self) -> std::path::PathBuf {

@@ -180,6 +180,11 @@ settings! {
         /// WebSocket URL of a running Chromium, such as `ws://127.0.0.1:9222/devtools/browser/…`, to use instead of
         /// starting one.
         url: Option<String> = None, TEXT, Security;
+        /// Origin of the Outrigger extension in the user's own browser, such as `chrome-extension://…`, to use that browser
+        /// with the user's logins, instead of starting one ([browser.md](../browser.md#your-own-browser)).
+        extension: Option<String> = None, TEXT, Security;
+        /// Port on 127.0.0.1 that the extension connects to.
+        extension_port: u16 = 39_223, PORT, Security;
         /// Run Chromium without a window.
         headless: bool = true, boolean, UserOnly;
         /// Additional arguments for Chromium.

@@ -80,7 +80,7 @@ export class Desk {
 
   /** What pages of the tabs ask for is judged. */
   #cover(): Promise<void> {
-    return this.network.covers(this.#tabs.map((tab) => tab.id))
+    return this.network.covers('desk', this.#tabs.map((tab) => tab.id))
   }
 
   /** Writes down what outlives the worker. */

@@ -32,7 +32,8 @@ export class Network {
   readonly #opened = new Set<string>()
   /** Hosts that pages of agents were of: workers of theirs are of no tab. */
   readonly #hosts = new Set<string>()
-  #tabs: number[] = []
+  /** Tabs of the agent here, and of a native program. */
+  #covered = { desk: [] as number[], relay: [] as number[] }
   /** The rules that count, as text. */
   #set = ''
   #last: Promise<void> = Promise.resolve()
@@ -74,9 +75,13 @@ export class Network {
   }
 
   /** The tabs of agents are these. */
-  async covers(tabs: number[]): Promise<void> {
-    this.#tabs = tabs
+  async covers(of: 'desk' | 'relay', tabs: number[]): Promise<void> {
+    this.#covered[of] = tabs
     await this.apply()
+  }
+
+  get #tabs(): number[] {
+    return [...this.#covered.desk, ...this.#covered.relay]
   }
 
   /** Sets the rules, unless they are set; each after the one before. */

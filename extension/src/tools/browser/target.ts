@@ -4,7 +4,7 @@ import WATCH from '../../../../crates/outrigger-browser/src/scripts/watch.js?raw
 import { ToolError } from '../tool'
 
 /** The version of the DevTools protocol that is spoken. */
-const PROTOCOL = '1.3'
+export const PROTOCOL = '1.3'
 /** The world of ours in each frame: pages do not see what is in it, and cannot change what our code uses. */
 const WORLD = 'outrigger'
 /** How a person's click comes from there (`watch.js`). */
@@ -13,7 +13,7 @@ export const PERSON = 'outriggerPerson'
 const WATCH_ONCE = `globalThis.outriggerWatched ??= (() => {\n${WATCH}\nreturn true\n})()`
 /** The ways to connect that no rule of the browser judges (`network.ts`): pages do not have them. Those that look whether they are there go on
  * without. */
-const UNJUDGED = `for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'SharedWorker']) delete globalThis[name]
+export const UNJUDGED = `for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'SharedWorker']) delete globalThis[name]
 delete Navigator.prototype.serviceWorker`
 /** What is enabled in a tab that is attached to, and in each of its frames that has a process of its own. */
 const SETUP: [string, Fields][] = [

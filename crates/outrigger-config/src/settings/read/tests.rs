@@ -100,6 +100,8 @@ fn defaults_alone() {
         browser.enabled = false
         browser.program = null
         browser.url = null
+        browser.extension = null
+        browser.extension_port = 39223
         browser.headless = true
         browser.arguments = []
         browser.secrets = []
