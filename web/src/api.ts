@@ -122,6 +122,8 @@ export interface MessageMetadata {
   progress?: unknown
   /** Whose tool it is, where a bundled one has its name. */
   plugin?: string
+  /** The plugin that refused the call. */
+  refused_by?: string
 }
 
 export interface ConversationPage {

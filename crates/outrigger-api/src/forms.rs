@@ -94,7 +94,9 @@ forms! {
         title?: string,
         progress?: any,
         /// Whose tool it is, where a bundled one has its name.
-        plugin?: string
+        plugin?: string,
+        /// The plugin that refused the call.
+        refused_by?: string
     };
     /// Conversations, what waits for a person first.
     ConversationPage = {conversations: [Conversation], next: string | null};

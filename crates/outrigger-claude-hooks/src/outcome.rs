@@ -56,6 +56,7 @@ fn refusal(point: HookPoint, answer: &Answer) -> Option<Block> {
         code: code.to_owned(),
         message,
         details: Value::Null,
+        plugin: None,
     })
 }
 

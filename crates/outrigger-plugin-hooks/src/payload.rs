@@ -44,6 +44,7 @@ fn refusal(block: &Block) -> Block {
         code: code.to_owned(),
         message: block.message.get(..end).unwrap_or_default().to_owned(),
         details,
+        plugin: None,
     }
 }
 
@@ -74,6 +75,7 @@ mod tests {
                 code: code.into(),
                 message: "é".repeat(TEXT),
                 details: json!({"rule": 1}),
+                plugin: None,
             };
             let taken_as = refusal(&block);
             assert_eq!(
@@ -86,6 +88,7 @@ mod tests {
             code: "a".into(),
             message: String::new(),
             details: json!("x".repeat(DETAILS)),
+            plugin: None,
         };
         assert_eq!(refusal(&block).details, json!(null));
     }

@@ -150,7 +150,7 @@ function Facts({ metadata, state }: { metadata: MessageMetadata; state: string |
     <span className="card-facts">
       {details?.type === 'fileList' && <span>{plural(details.data.files.length, 'file')}</span>}
       {exit !== undefined && exit !== 0 && <span className="bad">{exit === null ? 'killed' : `exit ${exit}`}</span>}
-      {metadata.is_error && exit === undefined && <span className="bad">failed</span>}
+      {metadata.is_error && (exit === undefined || metadata.refused_by) && <span className="bad">{metadata.refused_by ? `refused by ${metadata.refused_by}` : 'failed'}</span>}
       {state ? <span>{state}</span> : metadata.duration_ms !== undefined && <span>{duration(metadata.duration_ms)}</span>}
     </span>
   )

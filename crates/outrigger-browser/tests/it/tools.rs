@@ -107,6 +107,7 @@ impl ToolHost for Host {
             code: "policy.no".into(),
             message: "A plugin says no.".into(),
             details: Value::Null,
+            plugin: None,
         });
         let verdict = HookVerdict {
             output: payload.output,

@@ -84,9 +84,13 @@ impl LiveOutput {
                 ..
             } => {
                 let output = metadata.as_ref().and_then(printed);
+                let end = match call.state.refused_by() {
+                    Some(plugin) => format!("refused by plugin {}", name(plugin)),
+                    None => "failed".to_owned(),
+                };
                 self.end(part, paint, output, |tool| {
                     format!(
-                        "{} {} failed{}\n{} {error}\n",
+                        "{} {} {end}{}\n{} {error}\n",
                         paint.bad("✗"),
                         name(tool),
                         took(time, paint),

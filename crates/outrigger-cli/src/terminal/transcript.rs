@@ -1,7 +1,7 @@
 //! Messages of the conversation as lines for users.
 
 use outrigger_kernel::merge::details;
-use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage, Details};
+use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage, Details, REFUSED_BY};
 use serde_json::Value;
 use similar::TextDiff;
 
@@ -161,8 +161,12 @@ impl<'m> Tool<'m> {
             .or_else(|| self.input("filePath"))
             .or_else(|| self.input("pattern"))
             .unwrap_or_default();
+        let end = match self.field(REFUSED_BY).and_then(Value::as_str) {
+            Some(plugin) => format!("refused by plugin {}", terminal::name(plugin)),
+            None => "failed".to_owned(),
+        };
         format!(
-            "{} {} {} failed{}\n{} {}\n",
+            "{} {} {} {end}{}\n{} {}\n",
             self.paint.bad("✗"),
             self.name(),
             terminal::question(&self.shorten(what)),

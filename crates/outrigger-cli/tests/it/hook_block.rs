@@ -60,7 +60,7 @@ fn a_refused_prompt_or_request_fails_with_the_plugins_words() {
             .find(|it| it["type"] == "error")
             .unwrap();
         let data = json!({
-            "code": "acme.held", "details": { "rule": 7 }, "message": "not this one", "point": point
+            "code": "acme.held", "details": { "rule": 7 }, "message": "not this one", "plugin": "guard", "point": point
         });
         assert_eq!(
             error["error"],
@@ -90,13 +90,50 @@ fn a_refused_call_is_read_by_the_model_and_kept_with_its_code() {
     assert_eq!(state["status"], "error");
     assert_eq!(
         state["metadata"]["refusal"],
-        json!({"code": "acme.held", "details": {"rule": 7}})
+        json!({"code": "acme.held", "details": {"rule": 7}, "plugin": "guard"})
     );
     assert_eq!(
         written(&world, "tool.before_call"),
         ("block".into(), "passed".into(), SAID.into())
     );
     assert!(!world.path("failed.txt").exists());
+    world.verify();
+}
+
+/// A person sees who refused a call; the model reads the plugin's words alone. A tool names nobody else for its own failure.
+#[test]
+fn a_throw_is_shown_with_the_plugins_name() {
+    let bash = json!({ "command": "echo ran", "description": "x" });
+    let world = World::new([
+        turn([call("bash", bash), call("blames", json!({}))]),
+        done(),
+    ]);
+    world.plugin("strict", "export const P = async () => ({ 'tool.execute.before': async (i) => { if (i.tool === 'bash') throw Error('no shell today') } })\n");
+    world.file(
+        ".opencode/tool/blames.ts",
+        "export default { description: 'x', args: {}, execute: async (_, context) => {
+           context.metadata({ metadata: { refusal: { plugin: 'strict' } } })
+           throw Error('my own fault')
+         } }\n",
+    );
+    let run = world.run(&["hi"]).ok();
+    let lines: Vec<&str> = run
+        .stderr
+        .lines()
+        .filter(|it| it.contains('✗') || it.contains("Error:"))
+        .collect();
+    let lines = lines.join("\n");
+    assert!(
+        lines.contains("✗ bash echo ran refused by plugin strict  "),
+        "{lines}"
+    );
+    assert!(lines.contains("Error: no shell today"), "{lines}");
+    assert!(lines.contains("Error: my own fault"), "{lines}");
+    assert_eq!(lines.matches("refused by").count(), 1, "{lines}");
+    assert_eq!(
+        world.mock.last().texts("tool"),
+        ["no shell today", "my own fault"]
+    );
     world.verify();
 }
 

@@ -41,6 +41,7 @@ impl Does {
                 code: "acme.no".to_owned(),
                 message: "no".to_owned(),
                 details: Value::Null,
+                plugin: None,
             }),
             Self::Throws => HookOutcome::Failed(HookFailure::Threw {
                 message: "broken".to_owned(),

@@ -120,7 +120,7 @@ pub struct HandlerRun {
 /// assert_eq!(call.handlers, [0, 1]);
 /// assert_eq!(chain.handlers()[0].plugin.as_str(), "early");
 /// chain.feed(0, HookOutcome::Continue, 0.2);
-/// let refusal = Block { code: "acme.policy".into(), message: "not here".into(), details: json!(null) };
+/// let refusal = Block { code: "acme.policy".into(), message: "not here".into(), details: json!(null), plugin: None };
 /// chain.feed(1, HookOutcome::Block(refusal), 0.1);
 /// assert!(matches!(chain.next(), Next::Done(folded) if folded.block.is_some()));
 /// ```
@@ -341,6 +341,7 @@ impl Chain {
             code: code.to_string(),
             message,
             details: Value::Null,
+            plugin: None,
         });
     }
 

@@ -1,12 +1,15 @@
-//! Attribution of results: a result that plugins changed for display names them.
+//! Attribution of results: a result that plugins changed for display names them, and so does one of a call that a plugin refused.
 
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use outrigger_protocol::hook::{Decision, HookRecord};
-use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage};
+use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage, REFUSED_BY};
+use outrigger_protocol::message::REFUSAL;
 use serde_json::{Value, json};
+
+use super::processors::failed;
 
 /// Adds to a call's output the names of the plugins that changed how it is displayed. `before` is the tool's own
 /// output.
@@ -29,8 +32,14 @@ pub fn name_changes(before: &Value, output: &mut Value, records: &[HookRecord]) 
     }
 }
 
-/// Returns the attribution of a result message, for the merged message.
-pub(super) fn changed_by(result: &ConversationMessage) -> Option<(String, Value)> {
-    let changed = result.metadata.get("metadata")?.get(CHANGED_BY)?;
-    Some((CHANGED_BY.to_owned(), changed.clone()))
+/// Returns the attribution of a result message, for the merged message: who changed it, and who refused the call.
+pub(super) fn attributed(result: &ConversationMessage) -> impl Iterator<Item = (String, Value)> {
+    let metadata = result.metadata.get("metadata");
+    let field = |key: &str| metadata?.get(key);
+    let refused_by = field(REFUSAL)
+        .filter(|_| failed(result))
+        .and_then(|it| it.get("plugin"));
+    let both = [(CHANGED_BY, field(CHANGED_BY)), (REFUSED_BY, refused_by)]
+        .map(|(key, value)| Some((key.to_owned(), value?.clone())));
+    both.into_iter().flatten()
 }

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use outrigger_protocol::Object;
 use outrigger_protocol::buffer::to_value;
@@ -10,7 +11,7 @@ use outrigger_protocol::merged::{ConversationMessage, Details, EXECUTOR};
 use serde_json::{Value, json};
 
 use super::PLUGIN;
-use super::changed::changed_by;
+use super::changed::attributed;
 use super::processors::{ToolProcessor, declared, failed, reported};
 
 /// Description of an execution.
@@ -65,7 +66,8 @@ pub(super) fn pair(
         summary,
         more,
     } = describe(processors, &start, &result);
-    let (is_error, changed) = (failed(&result), changed_by(&result));
+    let is_error = failed(&result);
+    let attributed: Vec<_> = attributed(&result).collect();
     let made_by = made_by(&result);
     let took = result.timestamp.saturating_sub(start.timestamp);
 
@@ -93,7 +95,7 @@ pub(super) fn pair(
     if let Some(plugin) = plugin {
         metadata.insert(PLUGIN.to_string(), plugin);
     }
-    metadata.extend(changed);
+    metadata.extend(attributed);
     metadata.extend(made_by);
     if let Some(details) = details {
         metadata.insert("details".to_string(), to_value(&details));

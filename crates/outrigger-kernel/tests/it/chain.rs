@@ -82,6 +82,7 @@ fn failures_by_table() {
             code: "policy.no".into(),
             message: "no".into(),
             details: json!({"a": 1}),
+            plugin: None,
         })
     };
     let (open, closed) = (false, true);
@@ -266,6 +267,7 @@ fn a_refusal_keeps_what_was_changed_before_it_and_its_details() {
         code: "policy.no".into(),
         message: "no".into(),
         details: json!({"rule": 7}),
+        plugin: None,
     };
     chain.feed(1, HookOutcome::Block(block.clone()), 1.0);
     chain.feed(

@@ -50,6 +50,7 @@ fn bhv_agent_hook_lifecycle() {
             code: "no".into(),
             message: "no".into(),
             details: Value::Null,
+            plugin: None,
         };
         chain.feed(0, HookOutcome::Block(block), 1.0);
         assert_eq!(

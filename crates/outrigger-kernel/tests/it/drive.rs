@@ -226,6 +226,7 @@ impl Drive {
             code: "policy.no".into(),
             message: message.into(),
             details: Value::Null,
+            plugin: None,
         };
         self.take(Input::HookDone {
             effect,

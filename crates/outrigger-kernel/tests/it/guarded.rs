@@ -133,6 +133,7 @@ fn every_point_and_field_takes_what_it_allows_and_nothing_else() {
             code: "no".into(),
             message: "no".into(),
             details: Value::Null,
+            plugin: None,
         };
         chain.feed(0, HookOutcome::Block(block.clone()), 1.0);
         if point.spec().block {
@@ -432,6 +433,7 @@ fn any_outcome() -> impl Strategy<Value = HookOutcome> {
         code: "theirs".into(),
         message: "b".into(),
         details: json!({"a": 1}),
+        plugin: None,
     };
     prop_oneof![
         8 => answered,

@@ -145,6 +145,7 @@ impl World {
                     code: "policy.no".into(),
                     message: "no".into(),
                     details: Value::Null,
+                    plugin: None,
                 });
                 let output = payload.as_ref().map(|p| hooked(*point, p.output.clone()));
                 vec![Input::HookDone {

@@ -14,6 +14,16 @@ impl Drive<'_> {
         let Some(folded) = folded else {
             return PipelineResult::default();
         };
+        let refusing = folded
+            .runs
+            .iter()
+            .rfind(|run| matches!(run.decision, Decision::Block | Decision::FailedClosed));
+        let refused_by = refusing.and_then(|run| self.bound.get(run.handler));
+        let refused_by = refused_by.map(|bound| bound.id.clone());
+        let mut block = folded.block;
+        if let Some(block) = &mut block {
+            block.plugin = refused_by;
+        }
         let mut audit = std::mem::take(&mut self.audit);
         let mut values = std::mem::take(&mut self.values);
         let records = folded.runs.iter().filter_map(|run| {
@@ -58,7 +68,7 @@ impl Drive<'_> {
         PipelineResult {
             outputs: folded.outputs,
             history: folded.history,
-            block: folded.block,
+            block,
             records,
             stop: self.stop.take(),
         }

@@ -10,8 +10,8 @@ use crate::tagged::tagged;
 use crate::{Millis, Object};
 
 pub use crate::conversation::part::{
-    CacheTokens, Part, PartKind, PartTime, ReasoningPart, StepFinishPart, TextPart, Tokens,
-    ToolPart, ToolState,
+    CacheTokens, Part, PartKind, PartTime, REFUSAL, ReasoningPart, StepFinishPart, TextPart,
+    Tokens, ToolPart, ToolState,
 };
 
 /// The model of an answer.

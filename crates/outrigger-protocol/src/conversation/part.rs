@@ -242,7 +242,20 @@ pub enum ToolState {
     },
 }
 
+/// Key of the metadata of a call that a hook refused: its code and details, and the plugin.
+pub const REFUSAL: &str = "refusal";
+
 impl ToolState {
+    /// Returns the name of the plugin that refused the call.
+    #[must_use]
+    pub fn refused_by(&self) -> Option<&str> {
+        match self {
+            Self::Error { metadata, .. } => {
+                metadata.as_ref()?.get(REFUSAL)?.get("plugin")?.as_str()
+            }
+            _ => None,
+        }
+    }
     /// Returns whether it can no longer change.
     #[must_use]
     pub fn is_final(&self) -> bool {

@@ -8,6 +8,9 @@ use crate::{Millis, Object};
 /// The key in a stored result that names the plugins which changed its displayed part.
 pub const CHANGED_BY: &str = "outriggerChangedBy";
 
+/// The key of the plugin that refused a call, in its message.
+pub const REFUSED_BY: &str = "refused_by";
+
 /// The key in a stored call or answer of another vendor's agent: `{name, tool?, unasked?, session?}`. `unasked`: no permission question
 /// could have stopped the call.
 pub const EXECUTOR: &str = "executor";

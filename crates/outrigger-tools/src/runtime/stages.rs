@@ -7,9 +7,10 @@ use outrigger_kernel::hooks::points::tool::before_call;
 use outrigger_protocol::canonical::CanonicalCall;
 use outrigger_protocol::descriptor::ToolDescriptor;
 use outrigger_protocol::hook::Block;
+use outrigger_protocol::message::REFUSAL;
 use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_protocol::tool::ToolOutput;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::registry::Entry;
 use super::result::{after, finish, limited};
@@ -73,7 +74,7 @@ impl ToolRuntime {
         let output = attempt::run(&entry, input, &canonical, &bound, &self.same, progress, ctx);
         let output = output.await.map_err(|error| Stop {
             error,
-            metadata: ctx.reported(),
+            metadata: ctx.reported().map(unrefused),
         })?;
         answers(&entry, name, &output, ctx.answer().as_ref())?;
         progress.reached(&Stage::Answered);
@@ -264,15 +265,29 @@ fn alive(ctx: &ToolContext) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// The text is the hook's own, as in OpenCode. A plugin's own code is kept with the call, as `refusal`.
-pub(super) fn blocked(block: Block, mut metadata: Option<Value>) -> Stop {
+/// Returns metadata without a refusal: only a hook's is one, and a tool must not name a plugin for its own failure.
+fn unrefused(mut metadata: Value) -> Value {
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.remove(REFUSAL);
+    }
+    metadata
+}
+
+/// The text is the hook's own, as in OpenCode. Who refused, and a plugin's own code, are kept with the call, as `refusal`.
+pub(super) fn blocked(block: Block, metadata: Option<Value>) -> Stop {
+    let mut metadata = metadata.map(unrefused);
+    let mut refusal = Map::new();
     if !block.code.starts_with("hook.") {
-        let refusal = json!({"code": block.code, "details": block.details});
-        match &mut metadata {
-            Some(Value::Object(fields)) => {
-                fields.insert("refusal".to_owned(), refusal);
-            }
-            _ => metadata = Some(json!({ "refusal": refusal })),
+        refusal.insert("code".to_owned(), block.code.into());
+        refusal.insert("details".to_owned(), block.details);
+    }
+    if let Some(plugin) = block.plugin {
+        refusal.insert("plugin".to_owned(), plugin.into());
+    }
+    if !refusal.is_empty() {
+        let fields = metadata.get_or_insert_with(|| json!({}));
+        if let Some(fields) = fields.as_object_mut() {
+            fields.insert(REFUSAL.to_owned(), refusal.into());
         }
     }
     Stop {

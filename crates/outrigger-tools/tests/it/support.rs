@@ -82,6 +82,7 @@ impl ToolHost for Host {
                     code: "hook.threw".into(),
                     message,
                     details: Value::Null,
+                    plugin: None,
                 };
                 (payload.output, Some(block))
             }

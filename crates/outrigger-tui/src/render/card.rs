@@ -103,6 +103,10 @@ fn title(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) 
             pieces.push((format!(" -{removed}"), style(Role::Removed)));
         }
     }
+    if let Some(plugin) = call.state.refused_by() {
+        let by = format!("  refused by plugin {}", inline(plugin));
+        pieces.push((by, style(Role::Bad)));
+    }
     if let Some(took) = merged.and_then(took) {
         pieces.push((format!("  {took}"), style(Role::Dim)));
     }

@@ -69,6 +69,7 @@ impl Driver {
                         code: error.code().into(),
                         message: error.to_string(),
                         details: Value::Null,
+                        plugin: None,
                     };
                     let _ = self.sender.send(Msg::Input(Input::HookDone {
                         effect,

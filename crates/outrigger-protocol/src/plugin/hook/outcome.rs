@@ -19,6 +19,9 @@ pub struct Block {
     /// Further data.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
+    /// Name of the plugin that refused. The host sets it; a process has no say in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
 }
 
 impl Block {
@@ -44,6 +47,9 @@ impl Block {
         let mut data = json!({ "message": self.message, "code": self.code, "point": point });
         if let (false, Some(fields)) = (self.details.is_null(), data.as_object_mut()) {
             fields.insert("details".to_owned(), self.details);
+        }
+        if let (Some(plugin), Some(fields)) = (self.plugin, data.as_object_mut()) {
+            fields.insert("plugin".to_owned(), plugin.into());
         }
         NamedError {
             name: "HookBlockedError".to_owned(),
