@@ -26,8 +26,6 @@ use crate::transcript::Transcript;
 const MAX_TITLE: usize = 200;
 /// Maximum characters of a displayed name.
 const MAX_NAME: usize = 200;
-/// How far a time in a file may be in the future, in milliseconds.
-const MAX_AHEAD: Millis = 24 * 60 * 60 * 1000;
 /// Maximum cost of an answer in US dollars; larger values are ignored.
 const MAX_COST: f64 = 1_000_000.0;
 
@@ -68,7 +66,8 @@ pub fn accept(
     to: &Destination,
     known: &BTreeMap<String, SessionId>,
 ) -> Accepted {
-    let time = |at: Millis| at.min(to.now.saturating_add(MAX_AHEAD));
+    // Nothing of a file comes after what is said here later.
+    let time = |at: Millis| at.min(to.now);
     let created = time(transcript.created);
     let id = ids::session(transcript.program, &transcript.id, created);
     let session = Session {
@@ -102,7 +101,7 @@ pub fn accept(
         context: Context {
             known,
             calls: BTreeSet::new(),
-            latest: to.now.saturating_add(MAX_AHEAD),
+            latest: to.now,
         },
     };
     let ids = transcript.messages.iter().map(|it| it.info.id().clone());

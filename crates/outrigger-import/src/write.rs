@@ -28,6 +28,13 @@ pub enum Outcome {
     There(SessionId),
     /// It existed already, but the original is a different conversation now; nothing was changed.
     Differs(SessionId),
+    /// It existed already, as a session of another folder; nothing was changed.
+    Elsewhere {
+        /// The session.
+        id: SessionId,
+        /// The folder.
+        directory: String,
+    },
 }
 
 /// Returns what [`write`] would do.
@@ -71,6 +78,11 @@ fn plan(
 ) -> Result<(Outcome, Vec<Event>), StoreError> {
     let id = accepted.session.id.clone();
     match store.session(&id)? {
+        // A file says which session it is of. An import into one folder does not change the sessions of another.
+        Some(session) if session.directory != accepted.session.directory => {
+            let directory = session.directory;
+            Ok((Outcome::Elsewhere { id, directory }, Vec::new()))
+        }
         Some(session) => Ok(Growth::of(session, store.messages(&id)?, at).with(accepted)),
         None => Ok((Outcome::Imported(id), events(accepted, at))),
     }

@@ -30,6 +30,8 @@ struct Doubt {
     /// It may do so in a shell that does not have all the syntax of bash.
     differs: bool,
     values: Values,
+    /// It assigns an array, of which `declare` expands a value once more.
+    has_arrays: bool,
     /// Arrays whose subscripts are texts, wherever they were declared.
     associative: Vec<String>,
 }
@@ -38,6 +40,7 @@ impl Doubt {
     fn merge(&mut self, other: Self) {
         self.missed |= other.missed;
         self.differs |= other.differs;
+        self.has_arrays |= other.has_arrays;
         self.values.merge(other.values);
         self.associative.extend(other.associative);
     }

@@ -51,7 +51,7 @@ impl Agent {
             .collect()
     }
 
-    /// Calls one of them. When the future is dropped the call is cancelled.
+    /// Calls one of them by the rules of an agent. When the future is dropped the call is cancelled.
     ///
     /// # Errors
     /// [`AgentError::NoAgent`] without an agent whose rules hold.
@@ -59,11 +59,12 @@ impl Agent {
         &self,
         session: &SessionId,
         client: &str,
+        agent: &str,
         tool: &str,
         input: Value,
     ) -> Result<ToolOutcome, AgentError> {
         let state = &self.state;
-        let agent = self.choose_agent(None)?;
+        let agent = self.choose_agent(Some(agent))?;
         let call = ToolCall {
             call_id: ids::part().0.as_str().into(),
             session_id: session.clone(),

@@ -176,6 +176,32 @@ fn another_agent_prompts_reads_and_calls_tools_under_our_rules() {
     assert!(audit.contains("mcp client tester"), "{audit}");
 }
 
+/// A tool that is called directly has the rules of the agent that the command line permits, not those of the usual one.
+#[test]
+fn a_direct_call_has_the_rules_of_the_permitted_agent() {
+    let world = World::new([]);
+    world.config(json!({
+        "agent": {"careful": {"mode": "primary", "permission": {"edit": "deny", "bash": "deny"}}},
+    }));
+    let calls = [
+        ("write", json!({"filePath": "made", "content": "x"})),
+        ("bash", json!({"command": "touch made", "description": "d"})),
+    ];
+    for (agents, is_made) in [(&["--agent", "careful"][..], false), (&[], true)] {
+        for (tool, arguments) in &calls {
+            let mut other = Other::with(&world, agents);
+            let (text, is_error) = other.calls(tool, arguments.clone());
+            other.leaves();
+            let found = std::fs::remove_file(world.path("made")).is_ok();
+            assert_eq!(
+                (found, is_error),
+                (is_made, !is_made),
+                "{agents:?} {tool}: {text}"
+            );
+        }
+    }
+}
+
 /// The agents that answer are the user's choice, on the command line.
 #[test]
 fn another_agent_names_no_agent_but_those_of_the_command_line() {

@@ -212,6 +212,7 @@ async fn an_export_of_a_session_that_is_here_adds_only_what_is_new() {
     let session = Session {
         id: id.clone(),
         title: "t".into(),
+        directory: "/here".into(),
         ..Session::default()
     };
     let created = Event::SessionCreated {
@@ -270,6 +271,38 @@ async fn an_export_of_a_session_that_is_here_adds_only_what_is_new() {
     let before = document(&here, &id);
     assert_eq!(back(&here, &other).await, Outcome::Differs(id.clone()));
     assert_eq!(document(&here, &id), before);
+
+    // Nor does a longer one that somebody imports into another folder.
+    said(&there, &id, AT + 40, "five").await;
+    let longer = document(&there, &id);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.json");
+    std::fs::write(&file, serde_json::to_string(&longer).unwrap()).unwrap();
+    let mut taken = accepted(read(Program::Outrigger, &file).0.remove(0));
+    let directory = std::mem::replace(&mut taken.session.directory, "/elsewhere".to_owned());
+    let refused = Outcome::Elsewhere {
+        id: id.clone(),
+        directory,
+    };
+    assert_eq!(outlook(&here, &taken).unwrap(), refused);
+    assert_eq!(write(&here, taken, 9).await.unwrap(), refused);
+    assert_eq!(document(&here, &id), before);
+}
+
+/// A message of a file is not dated behind what is said here later: it would stay the last word.
+#[tokio::test]
+async fn nothing_of_a_file_is_of_the_future() {
+    let far = 4_000_000_000_000_u64;
+    let session = json!({
+        "info": { "id": "ses_1", "title": "t", "directory": "/there", "time": { "created": far, "updated": far } },
+        "messages": [{ "info": { "role": "user", "id": "msg_1", "time": { "created": far } }, "parts": [{ "type": "text", "text": "hello" }] }],
+    });
+    let (_folder, store, id) = through(&session.to_string()).await;
+    let messages = store.messages(&id).unwrap();
+    let MessageInfo::User(prompt) = &messages[0].info else {
+        panic!("{messages:?}")
+    };
+    assert!(prompt.time.created < far / 2, "{prompt:?}");
 }
 
 /// A session of this program, imported elsewhere, has the exported one as its origin; what was another program's before stays so.

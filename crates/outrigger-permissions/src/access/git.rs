@@ -197,15 +197,20 @@ const MAX_INDEX_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_LINK_BYTES: u64 = 64 * 1024;
 
 impl PathRules {
-    /// Returns the action for a command, if it runs git.
+    /// Returns the action for a command, or a line with substitutions and several commands, if it runs git.
     pub(super) fn of_command(&self, command: &str) -> Option<Action> {
-        let plain = |word: &str| word.replace(['"', '\'', '\\'], "");
-        let words: Vec<String> = command.split_whitespace().map(plain).collect();
-        let is_git = |word: &String| word.rsplit('/').next() == Some("git");
-        let after = words.iter().position(is_git)? + 1;
         if !self.denies() {
             return None;
         }
+        let actions = commands(command)
+            .into_iter()
+            .filter_map(|it| self.of_words(&it));
+        actions.max_by_key(|action| *action == Action::Deny)
+    }
+
+    fn of_words(&self, words: &[String]) -> Option<Action> {
+        let is_git = |word: &String| word.rsplit('/').next() == Some("git");
+        let after = words.iter().position(is_git)? + 1;
         let args = words.get(after..).unwrap_or_default();
         if args.iter().any(|arg| self.denies_argument(arg)) {
             return Some(Action::Deny);
@@ -255,6 +260,24 @@ impl PathRules {
             None => true,
         }
     }
+}
+
+/// Returns the words of each command of a text, without quotes: also of those in substitutions, and behind separators. It only has to
+/// find words: what is quoted may be taken for a command, too.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let text = ["$(", "<(", ">(", "`", ";", "|", "&"]
+        .into_iter()
+        .fold(text.to_owned(), |text, mark| text.replace(mark, "\n"));
+    let plain = |word: &str| {
+        let word = word.replace(['"', '\'', '\\'], "");
+        let word = word.trim_start_matches(['(', '{', '!']);
+        // A pathspec may have its own (`:(top)`), but none at its end.
+        word.trim_end_matches([')', '}']).to_owned()
+    };
+    let lines = text
+        .lines()
+        .map(|line| line.split_whitespace().map(plain).collect());
+    lines.collect()
 }
 
 /// Returns whether a git call is known to show no file contents: unknown ones need approval.
@@ -371,6 +394,42 @@ mod tests {
                 Deny,
             ),
             (&["a.txt"], &denying, "git diff", Allow),
+            (
+                &["a.txt"],
+                &denying,
+                "x=$(git show HEAD:.env); echo $x",
+                Deny,
+            ),
+            (&["a.txt"], &denying, "echo \"$(git show HEAD:.env)\"", Deny),
+            (&["a.txt"], &denying, "echo `git show HEAD:.env`", Deny),
+            (&["a.txt"], &denying, "cat <(git show HEAD:.env)", Deny),
+            (&["a.txt"], &denying, "(git show HEAD:.env)", Deny),
+            (
+                &["a.txt"],
+                &denying,
+                "declare -a 'x=($(git show HEAD:.env))'",
+                Deny,
+            ),
+            (
+                &["a.txt"],
+                &denying,
+                "git tag; x=$(/usr/bin/git show HEAD:.env)",
+                Deny,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git tag; x=$(git log -p)",
+                Ask,
+            ),
+            (&["a.txt"], &denying, "git tag; x=$(git log -p)", Allow),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "x=$(git rev-parse HEAD) && git tag $x",
+                Allow,
+            ),
+            (&["a.txt"], &denying, "git show HEAD -- ':(top).env'", Deny),
             (&["a.txt"], &denying, "git show HEAD", Allow),
             (&["a.txt", ".env"], &denying, "git diff", Ask),
             (&["a.txt", ".env"], &denying, "git show", Ask),

@@ -1,8 +1,8 @@
 //! Records of a completed chain.
 
 use outrigger_files::sync::lock;
-use outrigger_kernel::hooks::Chain;
-use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_kernel::hooks::{Chain, HandlerRun};
+use outrigger_protocol::hook::{Block, Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
 
 use super::{Drive, PipelineResult};
@@ -14,16 +14,7 @@ impl Drive<'_> {
         let Some(folded) = folded else {
             return PipelineResult::default();
         };
-        let refusing = folded
-            .runs
-            .iter()
-            .rfind(|run| matches!(run.decision, Decision::Block | Decision::FailedClosed));
-        let refused_by = refusing.and_then(|run| self.bound.get(run.handler));
-        let refused_by = refused_by.map(|bound| bound.id.clone());
-        let mut block = folded.block;
-        if let Some(block) = &mut block {
-            block.plugin = refused_by;
-        }
+        let block = self.named(folded.block, &folded.runs);
         let mut audit = std::mem::take(&mut self.audit);
         let mut values = std::mem::take(&mut self.values);
         let records = folded.runs.iter().filter_map(|run| {
@@ -72,6 +63,19 @@ impl Drive<'_> {
             records,
             stop: self.stop.take(),
         }
+    }
+
+    /// Notes in a refusal which plugin refused.
+    fn named(&self, block: Option<Block>, runs: &[HandlerRun]) -> Option<Block> {
+        let mut block = block?;
+        let refuses =
+            |it: &&HandlerRun| matches!(it.decision, Decision::Block | Decision::FailedClosed);
+        let bound = runs
+            .iter()
+            .rfind(refuses)
+            .and_then(|it| self.bound.get(it.handler));
+        block.plugin = bound.map(|it| it.id.clone());
+        Some(block)
     }
 }
 

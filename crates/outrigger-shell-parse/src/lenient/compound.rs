@@ -41,6 +41,7 @@ impl Reader<'_> {
         }
         if self.starts("(") {
             self.doubt.differs = true;
+            self.doubt.has_arrays = true;
             let name = assigned(raw);
             let is_text = is_associative
                 || self

@@ -1,6 +1,7 @@
 //! What commands do to the variables of a line, and what they evaluate.
 
 use super::Doubt;
+use super::unfold::operands;
 use crate::variables::{self, Effect, is_name};
 use crate::{UNKNOWN, Word, builtins, git};
 
@@ -81,7 +82,11 @@ impl Doubt {
             }
             "printf" => self.printed(arguments),
             "[" | "test" => self.tested(arguments),
-            "source" | "." => self.missed |= arguments.first().is_some_and(|it| !is_file(it)),
+            "source" | "." => {
+                self.missed |= operands(arguments).first().is_some_and(|it| !is_file(it));
+            }
+            // It runs its further arguments.
+            "jobs" => self.missed |= arguments.iter().any(|it| it.value.contains('x')),
             _ => {}
         }
     }
@@ -143,6 +148,7 @@ impl Doubt {
             if name.starts_with('-') {
                 continue;
             }
+            self.missed |= is_evaluated_again(word, has('a') || has('A') || self.has_arrays);
             if is_name(name) {
                 if has('i') {
                     self.values.evaluate(name);
@@ -229,6 +235,17 @@ impl Doubt {
 /// Returns whether a variable may make the shell or a program start another one, or run its value as a line.
 fn may_start(name: &str) -> bool {
     variables::effect(name) == Effect::Runs && !EVERYDAY.contains(&name)
+}
+
+/// Returns whether a word of `declare` has the value of an array that is no literal of the line: bash expands `(…)` in a quoted word
+/// or in the value of a variable once more.
+fn is_evaluated_again(word: &Word, of_array: bool) -> bool {
+    let Some((name, value)) = word.value.split_once('=') else {
+        return of_array && word.value.contains(UNKNOWN);
+    };
+    let raw = word.raw.split_once('=');
+    let is_literal = raw.is_some_and(|(before, raw)| before == name && raw.starts_with('('));
+    !is_literal && (value.starts_with('(') || of_array && value.starts_with(UNKNOWN))
 }
 
 fn is_plain(word: &Word) -> bool {

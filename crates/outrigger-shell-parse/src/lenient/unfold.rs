@@ -132,8 +132,17 @@ fn begun_anew(words: &[Word]) -> Vec<Vec<Word>> {
 }
 
 /// Returns the line given to `eval` and `trap`, or any other whose words form one.
+/// Returns the arguments after a `--` at their beginning.
+pub(super) fn operands(arguments: &[Word]) -> &[Word] {
+    match arguments.split_first() {
+        Some((first, rest)) if first.known() == Some("--") => rest,
+        _ => arguments,
+    }
+}
+
 fn evaluated(words: &[Word]) -> Option<String> {
     let (program, arguments) = words.split_first()?;
+    let arguments = operands(arguments);
     match program.known()? {
         "eval" => {
             let values: Vec<&str> = arguments.iter().map(|word| word.value.as_str()).collect();

@@ -188,6 +188,7 @@ impl AgentBackend {
         }
         let new = NewSession {
             title: Some(format!("Tools for {}", caller.client)),
+            agent: Some(self.permitted.for_new(None)?),
             metadata: json!({"mcpClient": caller.client}).as_object().cloned(),
             ..NewSession::default()
         };
@@ -199,9 +200,11 @@ impl AgentBackend {
 
     async fn tool(&self, caller: &Caller, tool: &str, arguments: Value) -> BackendResult {
         let session = self.own(caller).await?;
+        // As in sessions: what the client does not name is an agent that the user permits.
+        let by = self.permitted.for_new(None)?;
         let called = self
             .agent
-            .remote_call(&session, &caller.client, tool, arguments);
+            .remote_call(&session, &caller.client, &by, tool, arguments);
         let outcome = called.await.map_err(|error| error.to_string())?;
         Ok(of_tool(&outcome))
     }

@@ -174,6 +174,11 @@ impl Counts {
                 let words = ": already there, and another conversation where it came from now; nothing was changed";
                 (&mut self.there, id, words.to_owned())
             }
+            Outcome::Elsewhere { id, directory } => {
+                let words =
+                    format!(": a session of {directory}; nothing was changed. Import it there");
+                (&mut self.there, id, words)
+            }
         };
         *count += 1;
         out(&format!("{id}  {title}{became}\n"));

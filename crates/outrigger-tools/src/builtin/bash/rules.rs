@@ -142,7 +142,8 @@ fn outside(
     ctx: &ToolContext,
     folders: &mut Vec<PathBuf>,
 ) -> Result<(), ToolError> {
-    let name = simple.program();
+    // `/bin/cat` is `cat`.
+    let name = simple.program().and_then(|it| it.rsplit('/').next());
     let arguments = match name {
         Some(name) if FILES.contains(&name) => simple.words.get(1..).unwrap_or_default(),
         _ => &[],
