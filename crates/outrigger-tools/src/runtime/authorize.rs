@@ -66,7 +66,7 @@ impl ToolRuntime {
         let requires_approval = verdict.requires_approval;
         let mut changed = input.clone();
         // The other agent owns the call: it can only be refused, and made again as it should be.
-        if rewrite(verdict, &mut changed).map_err(|block| blocked(block, None).error)? {
+        if rewrite(verdict, &mut changed).map_err(|block| blocked(*block, None).error)? {
             return Err(ToolError::Blocked(format!(
                 "A hook changes this call. Make this one instead: {changed}"
             )));

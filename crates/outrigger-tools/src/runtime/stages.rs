@@ -117,7 +117,7 @@ async fn before_call(
     let (point, payload) = asked.call(&before_call::Output { args: input });
     let verdict = ctx.host.hooks(point, payload).await;
     let requires_approval = verdict.requires_approval;
-    let rewritten = rewrite(verdict, input).map_err(|block| blocked(block, None))?;
+    let rewritten = rewrite(verdict, input).map_err(|block| blocked(*block, None))?;
     // Checked even if nothing changed the arguments visibly: it is cheap and leaves no way around (invariant 7).
     check(entry, input, name, rewritten)?;
     progress.reached(&Stage::Hooked { rewritten });
@@ -298,9 +298,9 @@ pub(super) fn blocked(block: Block, metadata: Option<Value>) -> Stop {
 
 // Replaces the arguments with those that the hooks returned; returns whether they differ. An output without `args` leaves
 // them unchanged.
-pub(super) fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Block> {
+pub(super) fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Box<Block>> {
     if let Some(block) = verdict.block {
-        return Err(block);
+        return Err(Box::new(block));
     }
     let mut output = verdict.output;
     match output.get_mut("args").map(Value::take) {
