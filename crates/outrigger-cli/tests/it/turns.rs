@@ -323,7 +323,7 @@ fn throws_and_values() {
     throw_error at params: finished; named: bad; audit: hook failed_open
     throw_error at tool: finished; named: nobody; audit: act failed
     throw_error at load: finished; named: bad; audit: life failed
-    throw_undefined at before: finished, the tool was refused; named: nobody; audit: act tool.blocked, hook block
+    throw_undefined at before: finished, the tool was refused; named: bad; audit: act tool.blocked, hook block
     throw_in_timer at system: finished; named: its process; audit: nothing
     cycle at params: finished; named: bad; audit: hook failed_open
     cycle at tool: finished; named: nobody; audit: act failed
