@@ -262,20 +262,21 @@ impl PathRules {
     }
 }
 
-/// Returns the words of each command of a text, without quotes: also of those in substitutions, and behind separators. It only has to
-/// find words: what is quoted may be taken for a command, too.
-fn commands(text: &str) -> Vec<Vec<String>> {
+/// Returns the words of a text, and of each command in it, without quotes: also of those in substitutions, and behind separators. It
+/// only has to find words: what is quoted may be taken for a command, too. The whole text is among them because a quoted separator
+/// ends no command (`git log --format=';' -p`).
+fn commands(whole: &str) -> Vec<Vec<String>> {
     let text = ["$(", "<(", ">(", "`", ";", "|", "&"]
         .into_iter()
-        .fold(text.to_owned(), |text, mark| text.replace(mark, "\n"));
+        .fold(whole.to_owned(), |text, mark| text.replace(mark, "\n"));
     let plain = |word: &str| {
         let word = word.replace(['"', '\'', '\\'], "");
         let word = word.trim_start_matches(['(', '{', '!']);
         // A pathspec may have its own (`:(top)`), but none at its end.
         word.trim_end_matches([')', '}']).to_owned()
     };
-    let lines = text
-        .lines()
+    let lines = std::iter::once(whole)
+        .chain(text.lines())
         .map(|line| line.split_whitespace().map(plain).collect());
     lines.collect()
 }
@@ -430,6 +431,8 @@ mod tests {
                 Allow,
             ),
             (&["a.txt"], &denying, "git show HEAD -- ':(top).env'", Deny),
+            (&["a.txt", ".env"], &denying, "git log --format=';' -p", Ask),
+            (&["a.txt"], &denying, "git log --format=';' -- .env", Deny),
             (&["a.txt"], &denying, "git show HEAD", Allow),
             (&["a.txt", ".env"], &denying, "git diff", Ask),
             (&["a.txt", ".env"], &denying, "git show", Ask),
