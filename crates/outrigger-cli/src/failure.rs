@@ -83,6 +83,14 @@ impl Failure {
         text
     }
 
+    /// Formats it as one line, for a place that shows by itself that it is an error.
+    pub(crate) fn line(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Sets the session in which it failed.
     pub(crate) fn in_session(self, id: &SessionId) -> Self {
         Self {

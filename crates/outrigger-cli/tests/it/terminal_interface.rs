@@ -311,3 +311,34 @@ fn an_editor_a_kill_and_wrong_keys() {
         "{screen}"
     );
 }
+
+/// The theme chosen in the interface is that of the next start; a setting takes precedence.
+#[test]
+fn a_chosen_theme_is_kept_after_a_restart() {
+    let world = World::new([]);
+    let Some(tmux) = Tmux::open(&world, 80, 24) else {
+        return;
+    };
+    let marked = |name: &str| {
+        tmux.sees("what is to be done?");
+        tmux.runs("/themes");
+        tmux.sees(&format!("▸ {name}"));
+    };
+    let leave = || {
+        tmux.presses("C-d");
+        tmux.is_restored();
+        tmux.runs("clear");
+    };
+    tmux.runs("$OUTRIGGER");
+    marked("dark");
+    tmux.presses("Down");
+    tmux.sees("▸ light");
+    tmux.presses("Enter");
+    leave();
+    tmux.runs("$OUTRIGGER");
+    marked("light");
+    tmux.presses("Escape");
+    leave();
+    tmux.runs("OUTRIGGER_TUI_THEME=system $OUTRIGGER");
+    marked("system");
+}

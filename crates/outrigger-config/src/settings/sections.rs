@@ -304,8 +304,8 @@ settings! {
 
     /// `[tui]`: the [terminal interface](../terminal.md).
     tui: Tui {
-        /// Initial colour theme.
-        theme: TuiTheme = TuiTheme::Dark, ("system" | "dark" | "light"), UserOnly;
+        /// Colour theme at the start. If unset, the one last chosen with `/themes`, at first `"dark"`.
+        theme: Option<TuiTheme> = None, ("system" | "dark" | "light"), UserOnly;
         /// Number of colours. `"auto"`: detected from `NO_COLOR`, `COLORTERM` and `TERM`.
         colors: TuiColors = TuiColors::Auto, ("auto" | "none" | "16" | "256" | "true"), UserOnly;
         /// Key bindings of the prompt: Emacs or vi.

@@ -101,7 +101,7 @@ impl App {
                 Vec::new()
             }
             Action::Fork => self.fork(None),
-            Action::Compact => self.run_command("compact", ""),
+            Action::Compact => self.compact(),
             Action::Sessions => self.open_list(ListKind::Sessions),
             Action::Models => self.open_list(ListKind::Models),
             Action::Agents => self.open_list(ListKind::Agents),

@@ -4,10 +4,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use outrigger_protocol::message::ModelRef;
 use serde_json::Value;
 
-use super::App;
+mod connect;
+mod servers;
+
 use super::history::get;
+use super::{App, sessions};
 use crate::render::text::inline;
-use crate::render::theme::{Depth, Theme};
+use crate::render::theme::Theme;
 use crate::state::actions::TABLE;
 use crate::state::editor::To;
 use crate::state::effect::{Effect, Then};
@@ -18,6 +21,9 @@ const MAX_LINES: usize = 50_000;
 /// Number of lines that a page key moves.
 const PAGE: isize = 10;
 
+pub(crate) use connect::providers;
+pub(crate) use servers::{mcps, status_of_lsp, status_of_mcps, status_of_plugins};
+
 impl App {
     /// Opens a list and requests its contents.
     pub(crate) fn open_list(&mut self, kind: ListKind) -> Vec<Effect> {
@@ -26,10 +32,14 @@ impl App {
             ListKind::Models => Some(("Models", "/config/providers", Then::Models)),
             ListKind::Agents => Some(("Agents", "/agent", Then::Agents)),
             ListKind::Plugins => Some(("Plugins", "/outrigger/plugin", Then::Plugins)),
+            ListKind::Providers => Some(("Add a provider", "/provider", Then::Providers)),
+            ListKind::Mcps => Some(("MCP servers", "/mcp", Then::Mcps)),
             _ => None,
         };
-        if kind == ListKind::Children {
-            return self.open_children();
+        match kind {
+            ListKind::Children => return self.open_children(),
+            ListKind::Status => return self.open_status(),
+            _ => {}
         }
         if let Some((title, path, then)) = fetched {
             if !self.is_ready {
@@ -106,6 +116,14 @@ impl App {
             return Vec::new();
         };
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if picker.kind == ListKind::Sessions
+            && let Some(effects) = self.change_session(key)
+        {
+            return effects;
+        }
+        let Some(picker) = &mut self.picker else {
+            return Vec::new();
+        };
         match key.code {
             KeyCode::Esc => self.picker = None,
             KeyCode::Char('c' | 'd') if control => self.picker = None,
@@ -140,6 +158,9 @@ impl App {
         let Some(picker) = self.picker.take() else {
             return Vec::new();
         };
+        if picker.kind.is_typed() {
+            return self.typed(&picker);
+        }
         let Some(chosen) = picker.chosen().map(|it| it.value.clone()) else {
             return Vec::new();
         };
@@ -157,7 +178,10 @@ impl App {
             ListKind::Models => self.model = ModelRef::parse(&chosen),
             ListKind::Agents => self.agent = Some(chosen),
             ListKind::Commands => return self.run_command(&chosen, ""),
-            ListKind::Themes => self.theme = Theme::new(&chosen, self.depth()),
+            ListKind::Themes => {
+                self.theme = Theme::new(&chosen, self.theme.depth());
+                return vec![Effect::KeepTheme(self.theme.name())];
+            }
             ListKind::Timeline => {
                 let block = self
                     .conversation
@@ -182,9 +206,25 @@ impl App {
             ListKind::Prompt => return self.prompt_choice(&chosen),
             ListKind::ForceUndo => return self.force_undo(&chosen),
             ListKind::History => self.editor.set(chosen),
-            ListKind::Plugins | ListKind::Help => {}
+            ListKind::Providers => return Self::login_methods(&chosen),
+            ListKind::LoginMethods => self.login_by(&chosen, picker.subject.as_deref()),
+            ListKind::Mcps => return self.switch_mcp(&chosen),
+            ListKind::Status => return self.run_command(&chosen, ""),
+            ListKind::Plugins | ListKind::Help | ListKind::Rename | ListKind::Key => {}
         }
         Vec::new()
+    }
+
+    /// Handles a text that was typed instead of a choice.
+    fn typed(&mut self, picker: &Picker) -> Vec<Effect> {
+        let text = picker.filter.text().trim();
+        let Some(subject) = picker.subject.as_deref().filter(|_| !text.is_empty()) else {
+            return Vec::new();
+        };
+        match picker.kind {
+            ListKind::Rename => vec![sessions::retitled(subject, text, Then::RetitledInList)],
+            _ => Self::store_key(subject, text),
+        }
     }
 
     fn prompt_choice(&mut self, choice: &str) -> Vec<Effect> {
@@ -207,10 +247,6 @@ impl App {
             }
             _ => Vec::new(),
         }
-    }
-
-    fn depth(&self) -> Depth {
-        self.theme.depth()
     }
 
     /// Fills a list after its contents have arrived.

@@ -263,6 +263,7 @@ impl App {
                 self.edited(text);
                 Vec::new()
             }
+            Input::Exported(written) => self.exported(written),
             Input::Click(_, row) => {
                 self.toggle_at(row);
                 Vec::new()

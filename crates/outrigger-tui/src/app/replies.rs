@@ -72,7 +72,29 @@ impl App {
                 self.found_files(&before, &files);
             }
             Then::Sessions => return self.list_sessions(of(value)),
-            list => self.list(&list, &value),
+            list => return self.asked_in_list(list, &value),
+        }
+        Vec::new()
+    }
+
+    /// Handles the response to what a list, or a command, has asked for.
+    fn asked_in_list(&mut self, then: Then, value: &Value) -> Vec<Effect> {
+        match then {
+            Then::MaybeCommand(name, words) => {
+                self.commands = lists::commands(value);
+                return self.maybe_command(&name, &words);
+            }
+            Then::Retitled => self.say("the session has its new title", Role::Good),
+            Then::RetitledInList => return self.open_list(ListKind::Sessions),
+            Then::Deleted(id) => {
+                if let Some(picker) = &mut self.picker {
+                    picker.remove(&id);
+                }
+            }
+            Then::LoginMethods(provider) => self.offer_login(&provider, value),
+            Then::LoggedIn(provider) => return self.logged_in(&provider),
+            Then::McpChanged => return self.open_list(ListKind::Mcps),
+            list => self.list(&list, value),
         }
         Vec::new()
     }
@@ -122,6 +144,11 @@ impl App {
                     self.complete();
                 }
             }
+            Then::Providers => self.fill(ListKind::Providers, lists::providers(value), None),
+            Then::Mcps => self.fill(ListKind::Mcps, lists::mcps(value), None),
+            Then::StatusMcps => self.add_status(lists::status_of_mcps(value)),
+            Then::StatusLsp => self.add_status(lists::status_of_lsp(value)),
+            Then::StatusPlugins => self.add_status(lists::status_of_plugins(value)),
             Then::Plugins => self.fill(ListKind::Plugins, lists::plugins(value), None),
             _ => {}
         }

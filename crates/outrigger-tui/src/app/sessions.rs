@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use outrigger_protocol::session::Session;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::App;
 use super::history::get;
 use crate::render::text::inline;
 use crate::state::effect::{Effect, Then};
-use crate::state::picker::{Item, ListKind};
+use crate::state::picker::{Item, ListKind, Picker};
 
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
@@ -35,6 +36,37 @@ impl App {
             .collect()
     }
 
+    /// Handles a key of the list that renames or deletes the selected session, with OpenCode's keys; `None` for the others. Deleting
+    /// takes the key twice.
+    pub(crate) fn change_session(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
+        let picker = self.picker.as_mut()?;
+        let doomed = picker.subject.take();
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let chosen = picker.chosen()?.clone();
+        match key.code {
+            KeyCode::Char('r') if control => {
+                let title = format!("Title of {}", chosen.label);
+                let id = chosen.value.as_str();
+                self.picker = Some(Picker::typed(ListKind::Rename, title, id, &chosen.label));
+                Some(Vec::new())
+            }
+            KeyCode::Char('d') if control && doomed.as_ref() == Some(&chosen.value) => {
+                let id = chosen.value;
+                Some(vec![Effect::Call {
+                    method: "DELETE",
+                    path: format!("/session/{}", outrigger_client::encoded(&id)),
+                    body: None,
+                    then: Then::Deleted(id),
+                }])
+            }
+            KeyCode::Char('d') if control => {
+                picker.subject = Some(chosen.value);
+                Some(Vec::new())
+            }
+            _ => None,
+        }
+    }
+
     /// Shows how sessions with one title began.
     pub(crate) fn tell_apart(&mut self, page: &Value) {
         let picker = self.picker.as_mut();
@@ -57,6 +89,16 @@ impl App {
                 item.detail = format!("{} · {}", item.detail, inline(opening));
             }
         });
+    }
+}
+
+/// Requests another title for a session.
+pub(crate) fn retitled(id: &str, title: &str, then: Then) -> Effect {
+    Effect::Call {
+        method: "PATCH",
+        path: format!("/session/{}", outrigger_client::encoded(id)),
+        body: Some(json!({ "title": title })),
+        then,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Screens as users see them.
 
 mod cards;
+mod commands;
 mod history;
 mod lists;
 mod order;

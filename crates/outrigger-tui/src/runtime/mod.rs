@@ -34,6 +34,8 @@ const WHEEL: isize = 3;
 
 /// Lets the user's editor change a text.
 type Edit = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+/// Writes a session to a file.
+type Export = dyn Fn(&str, &str) -> Result<String, String> + Send + Sync;
 /// Reads a file.
 type Read = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
 
@@ -41,6 +43,10 @@ type Read = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
 pub struct Services {
     /// Stores a prompt for later runs.
     pub remember: Box<dyn Fn(&str) + Send + Sync>,
+    /// Writes a session to a file as Markdown; returns the path of the file, or an error.
+    pub export: Box<Export>,
+    /// Stores the name of the chosen theme for later runs.
+    pub keep_theme: Box<dyn Fn(&str) + Send + Sync>,
     /// Opens the user's editor on a text at this terminal and waits for it; returns the new text or an error.
     pub edit: Box<Edit>,
     /// Reads a file that the user named, if possible.

@@ -21,6 +21,8 @@ impl Interface {
             Effect::Answer(id, yes) => self.host.answer(id, yes),
             Effect::Copy(text) => Screen::copy(&text)?,
             Effect::Remember(text) => (self.services.remember)(&text),
+            Effect::Export { session, file } => self.export(session, file),
+            Effect::KeepTheme(name) => (self.services.keep_theme)(name),
             Effect::Image(path, pasted) => self.image(path, pasted),
             Effect::Edit(_) | Effect::Suspend | Effect::Quit => {}
         }
@@ -43,6 +45,15 @@ impl Interface {
             let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
             let reply = connection.request(method, &path, body.as_ref()).await;
             let _ = sender.send(Input::Reply(then, reply));
+        });
+    }
+
+    /// Writes a conversation to a file, outside the loop: it may be long.
+    fn export(&self, session: String, file: String) {
+        let (services, sender) = (self.services.clone(), self.sender.clone());
+        tokio::task::spawn_blocking(move || {
+            let written = (services.export)(&session, &file);
+            let _ = sender.send(Input::Exported(written));
         });
     }
 

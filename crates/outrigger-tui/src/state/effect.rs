@@ -30,6 +30,15 @@ pub enum Effect {
     Copy(String),
     /// Stores a prompt for later runs.
     Remember(String),
+    /// Keeps the name of the chosen theme for later runs.
+    KeepTheme(&'static str),
+    /// Writes a conversation to a file, as Markdown.
+    Export {
+        /// Its session.
+        session: String,
+        /// The file; a relative one starts at the folder.
+        file: String,
+    },
     /// Opens the prompt in the user's editor.
     Edit(String),
     /// Reads this file, which may be an image; otherwise the text is pasted.
@@ -81,6 +90,30 @@ pub enum Then {
     Config,
     /// Commands.
     Commands,
+    /// Commands, to run this one with these words if there is one.
+    MaybeCommand(String, String),
+    /// A session has another title.
+    Retitled,
+    /// The same, for the list of sessions.
+    RetitledInList,
+    /// This session is deleted.
+    Deleted(String),
+    /// Providers that can be logged in to.
+    Providers,
+    /// Login methods, for this provider.
+    LoginMethods(String),
+    /// The key of this provider is stored.
+    LoggedIn(String),
+    /// MCP servers.
+    Mcps,
+    /// An MCP server was connected or disconnected.
+    McpChanged,
+    /// MCP servers, for the status.
+    StatusMcps,
+    /// Language servers, for the status.
+    StatusLsp,
+    /// Plugins, for the status.
+    StatusPlugins,
     /// Files for a completion of this text.
     Files(String),
     /// Plugins.
@@ -111,6 +144,8 @@ pub enum Input {
     Edited(Result<String, String>),
     /// A file that was pasted as this text; `None` if it is not an image.
     Image(String, Option<Image>),
+    /// The conversation was written to this file, or an error.
+    Exported(Result<String, String>),
     /// A click, at this column and row.
     Click(u16, u16),
     /// The wheel, in rows; up is negative.

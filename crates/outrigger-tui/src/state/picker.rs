@@ -36,6 +36,26 @@ pub enum ListKind {
     Plugins,
     /// The keys.
     Help,
+    /// Another title for a session, which is typed.
+    Rename,
+    /// Providers of models, to log in to.
+    Providers,
+    /// Login methods of one of them.
+    LoginMethods,
+    /// The key of a provider, which is typed.
+    Key,
+    /// MCP servers.
+    Mcps,
+    /// What is in use now.
+    Status,
+}
+
+impl ListKind {
+    /// Returns whether a text is typed instead of choosing a line.
+    #[must_use]
+    pub fn is_typed(self) -> bool {
+        matches!(self, Self::Rename | Self::Key)
+    }
 }
 
 /// A line of a list.
@@ -80,6 +100,8 @@ pub struct Picker {
     pub at: usize,
     /// It is still being loaded.
     pub is_loading: bool,
+    /// What the list is about: the session that gets a title, the provider that gets a key, the line that a second key deletes.
+    pub subject: Option<String>,
 }
 
 impl Picker {
@@ -93,7 +115,31 @@ impl Picker {
             filter: Editor::default(),
             at: 0,
             is_loading: false,
+            subject: None,
         }
+    }
+
+    /// Asks for a text about a subject, to begin with this one.
+    pub fn typed(kind: ListKind, title: String, subject: &str, text: &str) -> Self {
+        let mut picker = Self::new(kind, title, Vec::new());
+        picker.subject = Some(subject.to_owned());
+        picker.filter.set(text);
+        picker
+    }
+
+    /// Appends lines. What is selected stays so.
+    pub fn extend(&mut self, items: Vec<Item>) {
+        self.items.extend(items);
+        self.is_loading = false;
+        self.amend(|_| {});
+    }
+
+    /// Removes a line. The one that takes its place is selected.
+    pub fn remove(&mut self, value: &str) {
+        let at = self.at;
+        self.items.retain(|it| it.value != value);
+        self.narrow();
+        self.at = at.min(self.shown.len().saturating_sub(1));
     }
 
     /// Creates a list that is still being loaded.

@@ -32,16 +32,11 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
     };
     clear(area, buffer);
     let title = cut(&format!("─ {} ", picker.title), usize::from(columns));
-    let hints: &[&str] = match picker.kind {
-        ListKind::Search => &[
-            " enter chooses · tab: everything · esc closes ",
-            " tab: everything · esc closes ",
-            " tab: everything ",
-        ],
-        _ => &[" enter chooses · esc closes ", " esc closes "],
-    };
     let left = usize::from(columns).saturating_sub(width(&title));
-    let hints = hints.iter().find(|it| width(it) <= left).unwrap_or(&"");
+    let hints = hints(picker.kind)
+        .iter()
+        .find(|it| width(it) <= left)
+        .unwrap_or(&"");
     let rule = left.saturating_sub(width(hints));
     let mut shown = vec![
         row(vec![
@@ -51,29 +46,77 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
         ]),
         row(vec![
             ("❯ ".to_owned(), style(Role::Accent)),
-            (inline(picker.filter.text()), style(Role::Text)),
+            (typed_text(picker), style(Role::Text)),
         ]),
     ];
-    if picker.shown().len() == 0 {
-        let text = if picker.is_loading {
-            "  …"
-        } else if picker.filter.is_empty() {
-            "  there is none"
-        } else {
-            "  nothing fits"
-        };
-        shown.push(row(vec![(text.to_owned(), style(Role::Dim))]));
-    }
+    shown.extend(remark(picker).map(|text| row(vec![(format!("  {text}"), style(Role::Dim))])));
     let first = (picker.at + 1).saturating_sub(usize::from(rows));
     let items = picker
         .shown()
         .enumerate()
         .skip(first)
         .take(usize::from(rows));
-    shown.extend(items.map(|(at, it)| item(app, it, at == picker.at, usize::from(columns))));
+    shown.extend(items.map(|(at, it)| {
+        let is_doomed =
+            picker.kind == ListKind::Sessions && picker.subject.as_ref() == Some(&it.value);
+        let asked = is_doomed.then(|| Item {
+            detail: "ctrl+d again deletes it".to_owned(),
+            ..it.clone()
+        });
+        item(
+            app,
+            asked.as_ref().unwrap_or(it),
+            at == picker.at,
+            usize::from(columns),
+        )
+    }));
     put(&shown, area, buffer);
-    let column = u16::try_from(width(picker.filter.text())).unwrap_or(0);
+    let column = u16::try_from(width(&typed_text(picker))).unwrap_or(0);
     Position::new(area.x + 2 + column, area.y + 1)
+}
+
+/// Returns the keys of a list, the longest text first.
+fn hints(kind: ListKind) -> &'static [&'static str] {
+    match kind {
+        ListKind::Search => &[
+            " enter chooses · tab: everything · esc closes ",
+            " tab: everything · esc closes ",
+            " tab: everything ",
+        ],
+        ListKind::Sessions => &[
+            " enter chooses · ctrl+r renames · ctrl+d deletes · esc closes ",
+            " ctrl+r renames · ctrl+d deletes ",
+            " ctrl+r · ctrl+d ",
+        ],
+        ListKind::Rename | ListKind::Key => &[" enter saves · esc closes ", " esc closes "],
+        ListKind::Help | ListKind::Plugins => &[" esc closes "],
+        ListKind::Mcps => &[
+            " enter connects or disconnects · esc closes ",
+            " esc closes ",
+        ],
+        _ => &[" enter chooses · esc closes ", " esc closes "],
+    }
+}
+
+/// Returns what is shown in place of the lines of a list that has none.
+fn remark(picker: &Picker) -> Option<&'static str> {
+    match picker.kind {
+        ListKind::Key => Some("stored in your data folder; what you type is not shown"),
+        ListKind::Rename => None,
+        _ if picker.shown().len() > 0 => None,
+        _ if picker.is_loading => Some("…"),
+        _ if picker.filter.is_empty() => Some("there is none"),
+        _ => Some("nothing fits"),
+    }
+}
+
+/// Returns what is typed, as it is shown: a key is not.
+fn typed_text(picker: &Picker) -> String {
+    let text = picker.filter.text();
+    match picker.kind {
+        ListKind::Key => "•".repeat(text.chars().count()),
+        _ => inline(text),
+    }
 }
 
 /// Draws completions above the prompt.

@@ -8,6 +8,8 @@ mod status;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
+pub(crate) use status::model;
+
 use crate::app::App;
 use crate::render::text::{Row, cut, inline, row, wrap};
 use crate::render::theme::Role;

@@ -138,7 +138,7 @@ pub(super) fn line(app: &App) -> Row {
 }
 
 /// Returns the model as people know it.
-fn model(app: &App) -> Option<&str> {
+pub(crate) fn model(app: &App) -> Option<&str> {
     let chosen = app.model.as_ref();
     let own = app.session.as_ref().and_then(|it| it.model.as_ref());
     let (provider, model) = chosen

@@ -3,6 +3,7 @@
 mod asks;
 mod history;
 mod outside;
+mod state;
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> R
     let wanted = args.continued.wanted()?;
     let history = history::History::of(global);
     let settings = settings(global, args.attach.is_some())?;
-    let options = options(global, &args, &settings, history.read())?;
+    let state = state::State::of(global);
+    let options = options(global, &args, &settings, &state, history.read())?;
     let start = Start {
         session: wanted.id.map(str::to_owned),
         resume: wanted.latest,
@@ -50,20 +52,16 @@ pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> R
         stopped.store(true, std::sync::atomic::Ordering::Relaxed);
     };
     let editor = outside::Editor::of(global);
+    let exporter = outside::Exporter::of(global);
     let services = Services {
+        export: Box::new(move |session, file| exporter.write(session, file)),
+        keep_theme: Box::new(move |name| state.keep_theme(name)),
         remember: Box::new(move |prompt| history.add(prompt)),
         edit: Box::new(move |text| editor.edit(text)),
         read: Box::new(outside::image),
     };
-    let result = outrigger_tui::run(
-        options,
-        start,
-        settings.mouse,
-        services,
-        |host| connecting.connect(host),
-        stop,
-    );
-    let result = result.await;
+    let connect = |host| connecting.connect(host);
+    let result = outrigger_tui::run(options, start, settings.mouse, services, connect, stop).await;
     terminal::hold(false);
     drop(turn);
     if let Some(agent) = slot.lock().await.take() {
@@ -111,6 +109,7 @@ fn options(
     global: &Global,
     args: &OpenArgs,
     settings: &Tui,
+    state: &state::State,
     history: Vec<String>,
 ) -> Result<Options, Failure> {
     let model = named_model(args.model.as_deref())?;
@@ -126,7 +125,10 @@ fn options(
         None => shortened(&crate::boot::directory(global)?.display().to_string()),
     };
     Ok(Options {
-        theme: Theme::new(settings.theme.name(), depth),
+        theme: match settings.theme {
+            Some(theme) => Theme::new(theme.name(), depth),
+            None => Theme::new(&state.theme(), depth),
+        },
         keys: settings.keys.clone(),
         vi: settings.editing == Editing::Vi,
         folder,

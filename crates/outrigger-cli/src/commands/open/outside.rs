@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_agent::Folders;
 
-use crate::args::Global;
+use crate::args::{ExportArgs, FileForm, Global};
 
 /// Maximum bytes of an image: providers accept no larger ones.
 const MAX_IMAGE: u64 = 20 << 20;
@@ -60,6 +60,32 @@ impl Editor {
             ));
         }
         outrigger_files::read_to_string(path, MAX_PROMPT).map_err(failed)
+    }
+}
+
+/// Writes conversations to files.
+pub(super) struct Exporter(Global);
+
+impl Exporter {
+    pub(super) fn of(global: &Global) -> Self {
+        Self(global.clone())
+    }
+
+    /// Writes a session as Markdown; returns the path of the file. A relative one starts at the folder.
+    pub(super) fn write(&self, session: &str, file: &str) -> Result<String, String> {
+        let failed = |failure: crate::failure::Failure| failure.line();
+        let folder = crate::boot::directory(&self.0).map_err(failed)?;
+        let output = folder.join(file);
+        let args = ExportArgs {
+            session: Some(session.to_owned()),
+            format: FileForm::Markdown,
+            output: output.clone(),
+            force: false,
+            redact: false,
+            children: false,
+        };
+        crate::commands::session::export::write_session(&self.0, &args).map_err(failed)?;
+        Ok(output.display().to_string())
     }
 }
 

@@ -26,10 +26,19 @@ pub(crate) fn export(global: &Global, args: ExportArgs) -> Result<u8, Failure> {
             Some("export each of them by itself, or use `--format json`".into()),
         ));
     }
+    write_session(global, &args)?;
+    if args.output != Path::new("-") {
+        err(&format!("wrote {}\n", name(&args.output.to_string_lossy())));
+    }
+    Ok(0)
+}
+
+/// Writes a session, without a word to the terminal unless the file is standard output.
+pub(crate) fn write_session(global: &Global, args: &ExportArgs) -> Result<(), Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let location = ProjectLocation::find(&boot.directory);
     let store = open(&boot)?;
-    let session = find(&store, &location, args.session)?;
+    let session = find(&store, &location, args.session.clone())?;
     let mut sessions = select(&store, session, args.children)?;
     if args.redact {
         redact(&boot, &location, &store, &mut sessions)?;
@@ -37,11 +46,9 @@ pub(crate) fn export(global: &Global, args: ExportArgs) -> Result<u8, Failure> {
     let text = text(&store, sessions, args.format)?;
     if args.output == Path::new("-") {
         pass_out(text.as_bytes());
-        return Ok(0);
+        return Ok(());
     }
-    write(&args.output, &text, args.force)?;
-    err(&format!("wrote {}\n", name(&args.output.to_string_lossy())));
-    Ok(0)
+    write(&args.output, &text, args.force)
 }
 
 fn text(store: &Store, mut sessions: Vec<Stored>, form: FileForm) -> Result<String, Failure> {
@@ -95,7 +102,7 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let mut file = file.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::new(
             "export.exists",
-            format!("{} is there already", path.display()),
+            format!("{} exists already", path.display()),
             Some("name another file, or overwrite it with --force".into()),
         ),
         _ => failed(error),

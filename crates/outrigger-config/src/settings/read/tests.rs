@@ -135,7 +135,7 @@ fn defaults_alone() {
         audit.keep_records = 200000
         audit.keep_days = 90
         network.allow = []
-        tui.theme = "dark"
+        tui.theme = null
         tui.colors = "auto"
         tui.editing = "emacs"
         tui.mouse = false

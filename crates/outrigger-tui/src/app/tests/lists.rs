@@ -4,6 +4,7 @@ use crossterm::event::KeyCode;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::state::picker::ListKind;
 
 fn session(id: &str, title: &str, path: &str, updated: u64) -> Value {
     json!({ "id": id, "slug": "a-b-c", "projectID": "the project", "directory": "/home/me/project", "path": path,
@@ -45,7 +46,7 @@ fn sessions_with_one_title_are_told_apart_by_how_they_began() {
     insta::assert_snapshot!(screen(&mut app), @r"
 
      Outrigger
-    ─ Sessions ───────────────────────────────────── enter chooses · esc closes
+    ─ Sessions ─── enter chooses · ctrl+r renames · ctrl+d deletes · esc closes
     ❯
       Rename a crate                                                   just now
     ▸ Fix the tests                            5 min ago · web · npm test fails
@@ -87,7 +88,7 @@ fn completions_scroll() {
     key(&mut app, KeyCode::Up, 0);
     let shown = screen(&mut app);
     assert!(
-        shown.contains("▸ /compact") && shown.contains("/help") && !shown.contains("/new"),
+        shown.contains("▸ /exit") && shown.contains("/help") && !shown.contains("/new"),
         "{shown}"
     );
 }
@@ -205,4 +206,77 @@ fn the_window_is_named_after_the_conversation() {
     assert!(crate::view::window_title(&app).starts_with("▸ Fix"));
     app.update(permission("ls"), 0);
     assert!(crate::view::window_title(&app).starts_with("? Fix"));
+}
+
+/// A chosen theme is kept for later runs.
+#[test]
+fn a_chosen_theme_is_kept() {
+    let mut app = talking(60, 12);
+    app.open_list(ListKind::Themes);
+    key(&mut app, KeyCode::Down, 0);
+    let effects = key(&mut app, KeyCode::Enter, 0);
+    assert_eq!(effects, [Effect::KeepTheme("light")]);
+    assert_eq!(app.theme.name(), "light");
+}
+
+/// Deleting a session takes the key twice; any other key between them keeps it.
+#[test]
+fn sessions_are_renamed_and_deleted_in_the_list() {
+    let mut app = talking(76, 10);
+    let sessions = [
+        session("ses_a", "One", "", 1),
+        session("ses_b", "Two", "", 2),
+    ];
+    listed(&mut app, &sessions);
+    assert_eq!(control(&mut app, 'd', 0), []);
+    insta::assert_snapshot!(screen(&mut app), @r"
+
+     Outrigger
+
+    ─ Sessions ─── enter chooses · ctrl+r renames · ctrl+d deletes · esc closes
+    ❯
+    ▸ Two                                               ctrl+d again deletes it
+      One                                                               2 h ago
+    ────────────────────────────────────────────────────────────────────────────
+    ❯ what is to be done?
+     build                                             $0.01 · /home/me/project
+    ");
+    key(&mut app, KeyCode::Down, 0);
+    assert_eq!(control(&mut app, 'd', 0), [], "that was for another line");
+    let effects = control(&mut app, 'd', 0);
+    let [
+        Effect::Call {
+            method, path, then, ..
+        },
+    ] = effects.as_slice()
+    else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((*method, path.as_str()), ("DELETE", "/session/ses_a"));
+    app.update(Input::Reply(then.clone(), Ok(json!(true))), 0);
+    assert!(!screen(&mut app).contains("One"));
+    control(&mut app, 'r', 0);
+    type_in(&mut app, " more", 0);
+    let effects = key(&mut app, KeyCode::Enter, 0);
+    let [
+        Effect::Call {
+            method,
+            path,
+            body,
+            then,
+        },
+    ] = effects.as_slice()
+    else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((*method, path.as_str()), ("PATCH", "/session/ses_b"));
+    assert_eq!(body, &Some(json!({ "title": "Two more" })));
+    let effects = app.update(Input::Reply(then.clone(), Ok(json!({}))), 0);
+    assert!(matches!(
+        effects.as_slice(),
+        [Effect::Call {
+            then: Then::Sessions,
+            ..
+        }]
+    ));
 }
