@@ -84,6 +84,8 @@ impl Inquiry {
 #[derive(Debug, Default)]
 pub struct Asking {
     queue: VecDeque<Dialog>,
+    /// Questions answered since none was open.
+    answered: usize,
     /// The time from which keys are for the question.
     pub ready_at: u64,
     /// All of it is shown.
@@ -106,10 +108,10 @@ impl Asking {
         self.queue.front_mut()
     }
 
-    /// Returns the number of queued questions.
+    /// Returns which one of how many questions is displayed, counted since none was open.
     #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.queue.len().saturating_sub(1)
+    pub fn place(&self) -> (usize, usize) {
+        (self.answered + 1, self.answered + self.queue.len())
     }
 
     /// Adds a question, unless it is already known.
@@ -127,7 +129,9 @@ impl Asking {
     /// Removes a question that was answered, by any client.
     pub fn settled(&mut self, id: &str, now: u64) {
         let was_first = self.queue.front().is_some_and(|it| it.id() == id);
+        let before = self.queue.len();
         self.queue.retain(|it| it.id() != id);
+        self.answered += before - self.queue.len();
         if was_first {
             self.begin(now);
         }
@@ -149,6 +153,7 @@ impl Asking {
     /// Takes the displayed question.
     pub fn take(&mut self, now: u64) -> Option<Dialog> {
         let asked = self.queue.pop_front();
+        self.answered += 1;
         self.begin(now);
         asked
     }
@@ -177,6 +182,9 @@ impl Asking {
     }
 
     fn begin(&mut self, now: u64) {
+        if self.queue.is_empty() {
+            self.answered = 0;
+        }
         self.ready_at = now + GRACE;
         self.is_open = false;
         self.scroll = 0;

@@ -1,5 +1,7 @@
 //! A question to the user, which replaces the prompt: everything it is about, and the keys that answer.
 
+use std::cmp::Ordering;
+
 use outrigger_protocol::permission::PermissionRequest;
 use outrigger_terminal::Frame;
 use ratatui::buffer::Buffer;
@@ -65,18 +67,15 @@ fn title(app: &App, dialog: &Dialog, hidden: usize, skipped: usize) -> Row {
         format!("? {what}"),
         style(Role::Warn).add_modifier(Modifier::BOLD),
     )];
+    if let (at, all @ 2..) = app.asking.place() {
+        pieces.push((format!("  {at} of {all}"), style(Role::Dim)));
+    }
     if hidden > 0 {
         let more = match hidden - skipped {
             0 => "  ↑ for what is above".to_owned(),
             left => format!("  ↓ {left} more rows"),
         };
         pieces.push((more, style(Role::Bad)));
-    }
-    if app.asking.waiting() > 0 {
-        pieces.push((
-            format!("  {} more wait", app.asking.waiting()),
-            style(Role::Dim),
-        ));
     }
     row(pieces)
 }
@@ -131,10 +130,11 @@ fn inquiry_rows(app: &App, inquiry: &Inquiry) -> Vec<Row> {
     };
     let bar = vec![("│ ".to_owned(), style(Role::Dim))];
     let text = lines(&question.question);
-    let mut rows: Vec<Row> = text
-        .lines()
-        .flat_map(|line| wrap(&[(line.to_owned(), style(Role::Text))], width, &bar, &bar))
-        .collect();
+    let mut rows = headers(app, inquiry, width);
+    rows.extend(
+        text.lines()
+            .flat_map(|line| wrap(&[(line.to_owned(), style(Role::Text))], width, &bar, &bar)),
+    );
     for (at, option) in question.options.iter().enumerate() {
         let is_at = at == inquiry.at;
         let mark = match (
@@ -162,6 +162,36 @@ fn inquiry_rows(app: &App, inquiry: &Inquiry) -> Vec<Row> {
         rows.extend(wrap(&pieces, width, &first, &next));
     }
     rows
+}
+
+/// Renders the headers of the questions, with those that are answered and the displayed one marked.
+fn headers(app: &App, inquiry: &Inquiry, width: usize) -> Vec<Row> {
+    let style = |role| app.theme.style(role);
+    let questions = &inquiry.request.questions;
+    let (at, all) = (inquiry.answers.len(), questions.len());
+    let mut pieces: Vec<Piece> = Vec::new();
+    if all > 1 {
+        pieces.push((format!("question {} of {all}", at + 1), style(Role::Dim)));
+    }
+    for (n, question) in questions.iter().enumerate() {
+        let header = inline(&question.header);
+        if header.is_empty() {
+            continue;
+        }
+        if !pieces.is_empty() {
+            pieces.push(("  ".to_owned(), Style::new()));
+        }
+        let marked = style(Role::Accent).add_modifier(Modifier::BOLD);
+        pieces.push(match n.cmp(&at) {
+            Ordering::Less => (format!("✓ {header}"), style(Role::Good)),
+            Ordering::Equal => (format!("▸ {header}"), marked),
+            Ordering::Greater => (header, style(Role::Dim)),
+        });
+    }
+    if pieces.is_empty() {
+        return Vec::new();
+    }
+    wrap(&pieces, width, &[], &[])
 }
 
 /// Renders the keys that answer, or the text being written.

@@ -132,3 +132,44 @@ fn a_no_can_say_what_to_do_instead() {
         &Some(json!({ "reply": "reject", "message": "use git clean" }))
     );
 }
+
+/// Which of several questions is shown, and what each is about.
+#[test]
+fn several_questions_are_counted() {
+    let mut app = talking(60, 16);
+    let option = |label: &str| json!({ "label": label, "description": "" });
+    let questions = json!([
+        { "question": "Which colour?", "header": "Colour", "options": [option("red"), option("blue")] },
+        { "question": "Which size?", "header": "Size", "options": [option("small")] },
+        { "question": "Anything else?", "header": "More", "options": [option("no")] },
+    ]);
+    let asked = json!({ "id": "que_1", "sessionID": "ses_1", "questions": questions });
+    app.update(event("question.asked", asked), 0);
+    app.update(permission("ls"), 0);
+    key(&mut app, KeyCode::Enter, 10 * GRACE);
+    insta::assert_snapshot!(screen(&mut app), @r"
+
+     Outrigger
+
+        /  commands
+        @  files
+        !  a line for the shell
+       f1  the keys
+
+    ─ ▸ waits for your answer ──────────────────────────────────
+    ? the model asks  1 of 2
+    question 2 of 3  ✓ Colour  ▸ Size  More
+    │ Which size?
+    ▸ 1. small
+    ↑↓ choose  enter answers  [i] in your own words  esc: no
+    answer
+     build                             $0.01 · /home/me/project
+    ");
+    key(&mut app, KeyCode::Enter, 20 * GRACE);
+    key(&mut app, KeyCode::Enter, 30 * GRACE);
+    let shown = screen(&mut app);
+    assert!(shown.contains("? run a command?  2 of 2"), "{shown}");
+    key(&mut app, KeyCode::Char('y'), 50 * GRACE);
+    app.update(permission("ls"), 60 * GRACE);
+    assert!(!screen(&mut app).contains(" of "), "counted anew");
+}
