@@ -113,6 +113,11 @@ impl App {
         self.show_found(part);
     }
 
+    /// Marks the words of a search wherever the conversation shows them, until the user goes to its end.
+    pub(crate) fn mark_words(&mut self, words: &str) {
+        self.marked = words.trim().to_lowercase();
+    }
+
     fn show_found(&mut self, part: &str) {
         let first = self
             .sought
@@ -121,7 +126,8 @@ impl App {
             .next()
             .unwrap_or_default()
             .to_owned();
-        let shape = self.shape();
+        let (shape, words) = (self.shape(), self.sought.words.clone());
+        self.mark_words(&words);
         self.scroll.to(part);
         (self.scroll).to_text(part, &first, &mut self.conversation, shape);
     }

@@ -52,8 +52,22 @@ impl App {
         Vec::new()
     }
 
+    /// Fetches what comes into view on a screen that has grown, and follows the end if that is in view.
+    pub(crate) fn fill_screen(&mut self) -> Vec<Effect> {
+        let (shape, height) = (self.shape(), crate::view::conversation_height(self));
+        let at_start = self.scroll.by(0, &mut self.conversation, shape, height);
+        if at_start && self.has_older {
+            return self.fetch_older();
+        }
+        if self.scroll.follows() && self.has_newer {
+            return self.go_to_end();
+        }
+        Vec::new()
+    }
+
     /// Goes to the last message.
     pub(crate) fn go_to_end(&mut self) -> Vec<Effect> {
+        self.marked.clear();
         self.scroll.to_end();
         if !std::mem::take(&mut self.has_newer) {
             return Vec::new();

@@ -173,6 +173,8 @@ impl App {
                 let (shape, wanted) = (self.shape(), picker.filter.text());
                 let conversation = &mut self.conversation;
                 self.scroll.to_text(&chosen, wanted, conversation, shape);
+                self.mark_words(wanted);
+                return self.fill_screen();
             }
             ListKind::Found => return self.go_to_found(&chosen),
             ListKind::Models => self.model = ModelRef::parse(&chosen),

@@ -140,9 +140,12 @@ impl Scroll {
             .get(at)
             .and_then(|it| it.cache.rows.as_deref())
             .unwrap_or_default();
-        let found = rows
-            .iter()
-            .position(|it| it.to_string().to_lowercase().contains(&wanted));
+        let first_with = |wanted: &str| {
+            (rows.iter()).position(|it| it.to_string().to_lowercase().contains(wanted))
+        };
+        // Words of a search need not follow each other.
+        let found = first_with(&wanted)
+            .or_else(|| wanted.split_whitespace().find_map(|word| first_with(word)));
         self.top = Some((block.to_owned(), found.unwrap_or(0)));
     }
 
@@ -224,7 +227,11 @@ impl Scroll {
                 }
                 _ => row,
             };
-            return Some((at, row.min(rows.saturating_sub(1))));
+            let row = row.min(rows.saturating_sub(1));
+            // Where less than a screen is below it, the end is shown: no row is left blank.
+            if fills(blocks, at, row, shape, height) {
+                return Some((at, row));
+            }
         }
         let mut left = height;
         for at in (0..blocks.len()).rev() {
@@ -236,6 +243,18 @@ impl Scroll {
         }
         (!blocks.is_empty()).then_some((0, 0))
     }
+}
+
+/// Returns whether the rows from here on fill a screen of this height.
+fn fills(blocks: &mut [Block], at: usize, row: usize, shape: Shape, height: usize) -> bool {
+    let mut wanted = height + row;
+    for at in at..blocks.len() {
+        wanted = wanted.saturating_sub(laid_out(blocks, at, shape));
+        if wanted == 0 {
+            return true;
+        }
+    }
+    false
 }
 
 /// Lays a block out, unless it is; returns its number of rows.

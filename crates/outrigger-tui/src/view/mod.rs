@@ -7,6 +7,7 @@ mod status;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
 
 pub(crate) use status::model;
 
@@ -142,6 +143,49 @@ fn conversation(app: &mut App, area: Rect, buffer: &mut Buffer) {
         ..inner
     };
     put(&rows, area, buffer);
+    for y in area.top()..area.bottom() {
+        mark(
+            &app.marked,
+            Rect {
+                y,
+                height: 1,
+                ..area
+            },
+            buffer,
+        );
+    }
+}
+
+/// Marks a text, in lower case, in a row of the screen, or its words where the row has all of them.
+fn mark(wanted: &str, row: Rect, buffer: &mut Buffer) {
+    let row = row.intersection(buffer.area);
+    if wanted.is_empty() || row.is_empty() {
+        return;
+    }
+    // The column of each byte of the row's text.
+    let (mut text, mut columns) = (String::new(), Vec::new());
+    for position in row.positions() {
+        if let Some(cell) = buffer.cell(position) {
+            text.push_str(&cell.symbol().to_lowercase());
+            columns.resize(text.len(), position.x);
+        }
+    }
+    let words: Vec<&str> = match text.contains(wanted) {
+        true => vec![wanted],
+        false => wanted.split_whitespace().collect(),
+    };
+    if !words.iter().all(|word| text.contains(word)) {
+        return;
+    }
+    for word in words {
+        for (at, _) in text.match_indices(word) {
+            for x in columns.get(at..at + word.len()).unwrap_or_default() {
+                if let Some(cell) = buffer.cell_mut(Position::new(*x, row.y)) {
+                    cell.modifier.insert(Modifier::REVERSED);
+                }
+            }
+        }
+    }
 }
 
 fn welcome(app: &App) -> Vec<Row> {

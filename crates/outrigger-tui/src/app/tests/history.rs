@@ -186,6 +186,58 @@ fn a_search_goes_to_the_row() {
         "{}",
         screen(&mut app)
     );
+    assert_eq!(reversed(&mut app), "row 17");
+    key(&mut app, KeyCode::Esc, 0);
+    assert_eq!(reversed(&mut app), "", "until the end is shown");
+}
+
+/// Returns what is shown reversed.
+fn reversed(app: &mut App) -> String {
+    let cells = buffer(app).content.into_iter();
+    cells
+        .filter(|it| it.modifier.contains(ratatui::style::Modifier::REVERSED))
+        .map(|it| it.symbol().to_owned())
+        .collect()
+}
+
+/// The screen is full wherever a search goes and however the window grows, as long as there is enough to fill it.
+#[test]
+fn no_row_is_left_blank() {
+    let mut app = talking(60, 14);
+    user(&mut app, 1, "where is it?");
+    assistant(&mut app, 2, true);
+    let text: String = (0..60).map(|n| format!("- row {n}\n")).collect();
+    part(
+        &mut app,
+        2,
+        json!({ "type": "text", "text": text, "time": { "start": 1, "end": 2 } }),
+    );
+    let is_full = |app: &mut App| {
+        let shown = screen(app);
+        assert!(shown.starts_with(" • row"), "{shown}");
+    };
+    app.open_list(crate::state::picker::ListKind::Search);
+    type_in(&mut app, "row 57", 0);
+    key(&mut app, KeyCode::Enter, 0);
+    is_full(&mut app);
+    assert_eq!(reversed(&mut app), "row 57");
+    app.scroll_by(-12);
+    is_full(&mut app);
+    app.update(Input::Resize(60, 40), 0);
+    is_full(&mut app);
+    // What is not in memory is fetched for a window that has grown.
+    app.has_older = true;
+    let effects = app.update(Input::Resize(60, 100), 0);
+    assert!(
+        matches!(
+            effects.as_slice(),
+            [Effect::Call {
+                then: Then::Older(_),
+                ..
+            }]
+        ),
+        "{effects:?}"
+    );
 }
 
 #[test]
