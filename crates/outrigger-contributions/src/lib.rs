@@ -10,6 +10,7 @@ pub mod model_settings;
 mod provider_files;
 pub mod providers;
 pub mod startup_api;
+pub mod tool_names;
 
 pub use entries::sandbox_contributions;
 pub use hold_settings::{hold_settings, lacking_for_key};

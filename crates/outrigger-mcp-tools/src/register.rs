@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outrigger_protocol::model::ToolOffer;
-use outrigger_protocol::permission_names::{DOOM_LOOP, EXTERNAL_DIRECTORY};
+use outrigger_protocol::permission_names::refused_name;
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_tools::ToolError;
 use outrigger_tools::builtin::is_bundled;
@@ -13,13 +13,10 @@ use crate::host::McpHost;
 use crate::tool::{McpTool, SOURCE};
 use crate::{resources, skill_servers};
 
-/// Our own permissions that are not tools, whose names a server and a tool could form together.
-const PERMISSIONS: [&str; 4] = [DOOM_LOOP, EXTERNAL_DIRECTORY, "plan_enter", "plan_exit"];
-
 /// Returns whether a name belongs to a tool or permission of our own, whether the tool is registered now or not: rules and questions about
 /// it mean ours. A server's tool may replace a plugin's tool of another name, as in OpenCode.
 pub(crate) fn is_ours(name: &str) -> bool {
-    is_bundled(name) || PERMISSIONS.contains(&name) || resources::names().any(|ours| ours == name)
+    is_bundled(name) || refused_name(name).is_some() || resources::names().any(|ours| ours == name)
 }
 
 /// Returns whether a tool belongs to an MCP server.

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use outrigger_plugins::{PluginError, PluginToolEntry, ToolRunner};
+use outrigger_contributions::tool_names;
+use outrigger_plugins::{PluginError, ToolRunner};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::history::History;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
@@ -16,46 +17,19 @@ use outrigger_store::Store;
 /// can fetch all of it.
 const MAX_HISTORY: usize = 4 * 1024 * 1024;
 
-/// Bundled tools that no plugin can replace: the tools by which the model asks the user and reports its work, and the reply to an
-/// invalid call.
-const RESERVED: [&str; 3] = ["question", "todowrite", "invalid"];
-
-/// Returns the tools that cannot be registered because their names are taken, by index in the list of tools.
-fn taken(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
-    let mut taken = Vec::new();
-    for (index, tool) in tools.iter().enumerate() {
-        let name = &tool.spec.name;
-        if RESERVED
-            .iter()
-            .any(|it| name.trim().eq_ignore_ascii_case(it))
-        {
-            taken.push((
-                index,
-                "no plugin replaces the bundled tool of that name".into(),
-            ));
-            continue;
-        }
-        let same = tools.iter().filter(|it| it.spec.name == *name);
-        if let Some(of_user) = same.clone().find(|it| tool.is_local && !it.is_local) {
-            let owner = &of_user.spec.source;
-            taken.push((index, format!("{owner}, which is yours, has one of that name, and a project's takes no name of yours")));
-        }
-    }
-    taken
-}
-
-/// Registers the tools of plugins with the runtime. A tool with a bundled tool's name replaces it, except for [`RESERVED`].
+/// Registers the tools of plugins with the runtime. A tool with a bundled tool's name replaces it, where its name
+/// permits (see [`tool_names`]).
 pub(crate) fn register(state: &Arc<AgentState>) {
     let plugins = state.plugins.host.list();
     let sandboxed = state.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
     let tools = state.plugins.host.tools();
-    let taken = taken(&tools);
+    let refused = tool_names::refused(&tools);
     for (index, entry) in tools.into_iter().enumerate() {
         // A tool that executes for a connector is not offered to the model.
         if crate::plugin_api::connector::is_executor(&state.config, &entry) {
             continue;
         }
-        if let Some((_, why)) = taken.iter().find(|(it, _)| *it == index) {
+        if let Some((_, why)) = refused.iter().find(|(it, _)| *it == index) {
             report_skipped(&state.store, &entry.spec, why);
             continue;
         }
@@ -150,12 +124,12 @@ pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
 fn report_skipped(store: &Store, spec: &ToolSpec, why: &str) {
     tracing::warn!(
         "[plugin] the tool `{}` of {} is skipped: {why}",
-        spec.name,
+        spec.name.escape_debug(),
         spec.source
     );
     let record = AuditRecord {
         plugin_id: crate::permission::audit::owner(Some(spec)),
-        subject: Some(format!("tool {}", spec.name)),
+        subject: Some(format!("tool {}", spec.name.escape_debug())),
         errored: true,
         policy_check_result: "refused: descriptor".to_owned(),
         detail: Some(why.to_owned()),

@@ -1,12 +1,12 @@
 //! Rules that a plugin may set on a session.
 
+use outrigger_contributions::tool_names;
 use outrigger_permissions::pinned_rules;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_protocol::session::{PluginRule, Session};
 use outrigger_store::StoreError;
-use outrigger_tools::builtin;
 
 use crate::state::{Agent, AgentState};
 
@@ -70,10 +70,9 @@ impl AgentState {
         })
     }
 
-    /// Returns whether a rule is about a tool of the plugin that does not replace a bundled tool.
+    /// Returns whether a rule is about a tool of the plugin, and names it literally.
     fn is_own_tool(&self, plugin: &PluginId, rule: &Rule) -> bool {
-        let tool = rule.permission.as_str();
-        !builtin::is_bundled(tool) && self.owns_tool(plugin, tool)
+        tool_names::is_foreign(&rule.permission) && self.owns_tool(plugin, &rule.permission)
     }
 
     /// Returns the rules that a session has besides those of its agent.

@@ -268,6 +268,32 @@ fn a_session_gets_no_rules_that_lift_a_default() {
     }
 }
 
+/// A plugin permits its own tools, but no tool of its own is named like a permission or like a pattern that matches one.
+#[test]
+fn a_tool_named_like_a_permission_or_a_pattern_lifts_nothing() {
+    use Step::{Outside, Write};
+    for (name, user, step) in [
+        ("external_directory", json!({}), Outside),
+        ("external_directo??", json!({}), Outside),
+        ("*", json!({}), Outside),
+        ("*", json!({ "default_agent": "plan" }), Write),
+        ("edi?", json!({ "default_agent": "plan" }), Write),
+    ] {
+        let world = world([turn([call("give", json!({}))]), step.turn(), done()]);
+        world.config(user);
+        let named = format!(
+            "tool: {{ '{name}': {{ description: 'd', args: {{}}, execute: async () => 'ok' }}, "
+        );
+        let source = GIVES.replace("RULES", &format!("[rule('{name}')]"));
+        world.plugin("p", &source.replace("tool: { ", &named));
+        let run = world.run(&["do it"]);
+        assert_eq!(world.lines("seen.txt"), ["403", "403"], "{name}");
+        let skipped = format!("the tool `{name}` of plugin:p is skipped: ");
+        assert!(run.stderr.contains(&skipped), "{name}: {}", run.stderr);
+        assert!(!got_through(&world), "{name}: {}", results(&world));
+    }
+}
+
 #[test]
 fn a_session_gets_narrower_rules_of_a_plugin_and_loses_them_by_it() {
     let world = world([turn([call("give", json!({}))]), Step::Write.turn(), done()]);

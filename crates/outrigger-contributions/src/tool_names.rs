@@ -1,0 +1,43 @@
+//! Names that tools of plugins may have.
+
+use outrigger_plugins::PluginToolEntry;
+use outrigger_protocol::permission_names::refused_name;
+use outrigger_tools::builtin;
+
+/// Bundled tools that no plugin can replace: the tools by which the model asks the user and reports its work, and the reply to an
+/// invalid call.
+const RESERVED: [&str; 3] = ["question", "todowrite", "invalid"];
+
+/// Returns the tools that cannot be registered because of their names, by index in the list of tools, and why.
+#[must_use]
+pub fn refused(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
+    let tools = tools.iter().enumerate();
+    tools
+        .clone()
+        .filter_map(|(index, tool)| {
+            let name = &tool.spec.name;
+            let is_reserved = RESERVED
+                .iter()
+                .any(|it| name.trim().eq_ignore_ascii_case(it));
+            if is_reserved {
+                return Some((index, "no plugin replaces the bundled tool of that name".into()));
+            }
+            if let Some(why) = refused_name(name) {
+                return Some((index, why.to_owned()));
+            }
+            let of_user = tools
+                .clone()
+                .map(|(_, it)| it)
+                .find(|it| it.spec.name == *name && tool.is_local && !it.is_local)?;
+            let owner = &of_user.spec.source;
+            Some((index, format!("{owner}, which is yours, has one of that name, and a project's takes no name of yours")))
+        })
+        .collect()
+}
+
+/// Returns whether rules and questions under this name are about a tool of its own that a plugin contributed, and about nothing
+/// of this program: neither a bundled tool, registered or not, nor a permission.
+#[must_use]
+pub fn is_foreign(name: &str) -> bool {
+    !builtin::is_bundled(name) && refused_name(name).is_none()
+}
