@@ -21,6 +21,8 @@ const BEFORE: usize = 30;
 #[derive(Debug, Default)]
 pub(crate) struct Sought {
     words: String,
+    /// The last search, in lower case, which is marked in the conversation.
+    pub(crate) marked: String,
     /// Message and part to show once their session is open.
     goal: Option<(String, String)>,
 }
@@ -69,6 +71,14 @@ impl App {
         self.fill(ListKind::Found, items, None);
     }
 
+    /// Goes to the line of a block that was searched for.
+    pub(crate) fn go_to_line(&mut self, block: &str, wanted: &str) -> Vec<Effect> {
+        let (shape, conversation) = (self.shape(), &mut self.conversation);
+        self.scroll.to_text(block, wanted, conversation, shape);
+        self.mark_words(wanted);
+        self.fill_screen()
+    }
+
     /// Goes to a result, or searches further back.
     pub(crate) fn go_to_found(&mut self, chosen: &str) -> Vec<Effect> {
         if let Some(cursor) = chosen.strip_prefix(FURTHER) {
@@ -115,7 +125,7 @@ impl App {
 
     /// Marks the words of a search wherever the conversation shows them, until the user goes to its end.
     pub(crate) fn mark_words(&mut self, words: &str) {
-        self.marked = words.trim().to_lowercase();
+        self.sought.marked = words.trim().to_lowercase();
     }
 
     fn show_found(&mut self, part: &str) {

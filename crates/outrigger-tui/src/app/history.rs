@@ -67,7 +67,7 @@ impl App {
 
     /// Goes to the last message.
     pub(crate) fn go_to_end(&mut self) -> Vec<Effect> {
-        self.marked.clear();
+        self.sought.marked.clear();
         self.scroll.to_end();
         if !std::mem::take(&mut self.has_newer) {
             return Vec::new();

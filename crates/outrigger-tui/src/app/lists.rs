@@ -169,13 +169,7 @@ impl App {
                 let path = format!("/session/{}", outrigger_client::encoded(&chosen));
                 return vec![get(path, Then::Enter)];
             }
-            ListKind::Search => {
-                let (shape, wanted) = (self.shape(), picker.filter.text());
-                let conversation = &mut self.conversation;
-                self.scroll.to_text(&chosen, wanted, conversation, shape);
-                self.mark_words(wanted);
-                return self.fill_screen();
-            }
+            ListKind::Search => return self.go_to_line(&chosen, picker.filter.text()),
             ListKind::Found => return self.go_to_found(&chosen),
             ListKind::Models => self.model = ModelRef::parse(&chosen),
             ListKind::Agents => self.agent = Some(chosen),

@@ -151,8 +151,6 @@ pub struct App {
     pub(crate) said_no: bool,
     /// The server does not answer.
     pub(crate) is_lost: bool,
-    /// The last search, in lower case, which is marked in the conversation.
-    pub(crate) marked: String,
     /// The search in all conversations.
     pub(crate) sought: found::Sought,
     /// The prompt selected in the timeline.
@@ -227,7 +225,6 @@ impl App {
             leaves_until: 0,
             said_no: false,
             is_lost: false,
-            marked: String::new(),
             sought: found::Sought::default(),
             chosen_prompt: None,
             refused_undo: None,
@@ -477,7 +474,7 @@ impl App {
         self.session = None;
         self.children.clear();
         self.conversation.clear();
-        self.marked.clear();
+        self.sought.marked.clear();
         self.scroll = Scroll::default();
         self.context = None;
         self.turns = 0;

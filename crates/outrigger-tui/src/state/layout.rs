@@ -144,8 +144,7 @@ impl Scroll {
             (rows.iter()).position(|it| it.to_string().to_lowercase().contains(wanted))
         };
         // Words of a search need not follow each other.
-        let found = first_with(&wanted)
-            .or_else(|| wanted.split_whitespace().find_map(|word| first_with(word)));
+        let found = first_with(&wanted).or_else(|| wanted.split_whitespace().find_map(first_with));
         self.top = Some((block.to_owned(), found.unwrap_or(0)));
     }
 

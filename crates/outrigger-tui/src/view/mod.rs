@@ -145,7 +145,7 @@ fn conversation(app: &mut App, area: Rect, buffer: &mut Buffer) {
     put(&rows, area, buffer);
     for y in area.top()..area.bottom() {
         mark(
-            &app.marked,
+            &app.sought.marked,
             Rect {
                 y,
                 height: 1,
@@ -170,9 +170,10 @@ fn mark(wanted: &str, row: Rect, buffer: &mut Buffer) {
             columns.resize(text.len(), position.x);
         }
     }
-    let words: Vec<&str> = match text.contains(wanted) {
-        true => vec![wanted],
-        false => wanted.split_whitespace().collect(),
+    let words: Vec<&str> = if text.contains(wanted) {
+        vec![wanted]
+    } else {
+        wanted.split_whitespace().collect()
     };
     if !words.iter().all(|word| text.contains(word)) {
         return;
