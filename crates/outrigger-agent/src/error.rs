@@ -48,10 +48,10 @@ pub enum AgentError {
         known: Vec<String>,
     },
     /// Another process runs a turn in this session.
-    #[error("session `{0}` is at work in another process")]
+    #[error("session `{0}` is in use by another process")]
     Busy(String),
     /// A turn of this process runs in this session, and the request needs an idle session.
-    #[error("session `{0}` is at work; wait for it or abort it first")]
+    #[error("session `{0}` is busy; wait for it or abort it first")]
     Working(String),
     /// The message, or the part of it, does not exist.
     #[error("there is no `{what}` in session `{session}`")]
@@ -62,14 +62,14 @@ pub enum AgentError {
         session: String,
     },
     /// A part was sent to a message that it does not belong to.
-    #[error("the part in the request is not the one that its address names: {0}")]
+    #[error("the part in the body does not match the address: {0}")]
     Part(String),
     /// The schema in a prompt's `format` is invalid.
-    #[error("the prompt's `format` cannot be kept to: {0}")]
+    #[error("cannot enforce the prompt's `format`: {0}")]
     BadFormat(String),
     /// Files changed since the session wrote them, so restoring them would destroy someone's work.
     #[error(
-        "nothing was taken back: {} changed since by someone else: {}",
+        "nothing was reverted: {} changed since by someone else: {}",
         if files.len() == 1 { "a file was" } else { "files were" }, files.join(", ")
     )]
     Conflict {
@@ -77,7 +77,7 @@ pub enum AgentError {
         files: Vec<String>,
     },
     /// A plugin would restore a file that makes something run later.
-    #[error("a plugin does not put back {file}: {runs}")]
+    #[error("a plugin cannot restore {file}: {runs}")]
     RunsLater {
         /// Path relative to the project's root.
         file: String,
@@ -86,7 +86,7 @@ pub enum AgentError {
     },
     /// A revert would restore a file that makes something run later, in messages that a plugin is a cause of.
     #[error(
-        "nothing was taken back: it would change {file}, which runs later ({runs}), and the plugin {plugin} is a cause of these \
+        "nothing was reverted: it would change {file}, which runs later ({runs}), and the plugin {plugin} is a cause of these \
          messages"
     )]
     PluginCaused {
@@ -102,7 +102,7 @@ pub enum AgentError {
     Snapshot(#[from] outrigger_workspace::snapshot::SnapshotError),
     /// A plugin's prompt waited for the turn that it is part of.
     #[error(
-        "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
+        "session `{0}` is busy, and a prompt of its own turn that waits for the answer would wait for itself"
     )]
     WaitsForItself(String),
     /// A user limit is reached. The text names it.
@@ -123,9 +123,7 @@ pub enum AgentError {
     #[error("the turn was lost: {0}")]
     Lost(String),
     /// The folder that the agent works in was replaced by something else.
-    #[error(
-        "{0} is not the folder any more that this agent was started in: a link or another folder is in its place"
-    )]
+    #[error("{0} was replaced by a link or another folder since this agent started")]
     Moved(String),
     /// A file attached to the prompt cannot be used.
     #[error("cannot attach {path}: {reason}")]
@@ -251,13 +249,13 @@ impl Diagnose for AgentError {
             }
             Self::Busy(_) => Some("wait for it, or start a new session without -c and -s".into()),
             Self::Conflict { .. } => Some(
-                "put these files in safety or undo what was done to them, or send `force: true`"
+                "save these files or undo the changes to them, or send `force: true`"
                     .into(),
             ),
-            Self::RunsLater { .. } => Some("take it back yourself, from a terminal or client".into()),
-            Self::PluginCaused { .. } => Some("look at what that file was before, then send `force: true`".into()),
-            Self::StrictPlugins { .. } => Some("`outrigger plugin list` says more; mend or disable them, or leave out --strict-plugins (setting strict_plugins)".into()),
-            Self::SettingsChanged { .. } => Some("a command or a plugin may have written them: look at them and undo what you do not want, then `outrigger config allow`".into()),
+            Self::RunsLater { .. } => Some("revert it yourself, from a terminal or client".into()),
+            Self::PluginCaused { .. } => Some("check the earlier content of that file, then send `force: true`".into()),
+            Self::StrictPlugins { .. } => Some("`outrigger plugin list` shows why; fix or disable them, or omit --strict-plugins (setting strict_plugins)".into()),
+            Self::SettingsChanged { .. } => Some("a command or a plugin may have written them: review them, undo what you do not want, then run `outrigger config allow`".into()),
             Self::Trust(e) => e.hint(),
             Self::WaitsForItself(_) => Some("send it with prompt_async, or with noReply".into()),
             Self::NothingToCompact(_) => Some("send a prompt first".into()),

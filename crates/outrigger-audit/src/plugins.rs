@@ -159,7 +159,7 @@ fn network(
     refused: Option<&str>,
     unreported: u64,
 ) -> Vec<AuditRecord> {
-    let more = (unreported > 0).then(|| format!("{unreported} refusals before it are not listed"));
+    let more = (unreported > 0).then(|| format!("{unreported} earlier refusals are not listed"));
     let detail: Vec<String> = address.map(str::to_owned).into_iter().chain(more).collect();
     let made = connection((host, port), refused, &detail);
     let record = |plugin: &String| AuditRecord {
@@ -181,7 +181,7 @@ pub fn grants(store: &Store, plugins: &[PluginStatus]) {
 }
 
 fn of_user(plugin: &str, grants: &UserGrants) -> Vec<AuditRecord> {
-    let withheld = "refused: another plugin of that name";
+    let withheld = "refused: there is another plugin of that name";
     [
         (&grants.given, "allow", POLICY_PASSED),
         (&grants.withheld, "deny", withheld),

@@ -15,9 +15,9 @@ fn process(start: &ProcessStart) -> AuditRecord {
             "pid {}, sandbox: {}",
             start.pid,
             match start.level {
-                None => "none asked for",
-                Some(Level::None) => "none: the kernel has none of it",
-                Some(Level::Full) if start.open => "open but for what is kept from it",
+                None => "none requested",
+                Some(Level::None) => "none: not supported by the kernel",
+                Some(Level::Full) if start.open => "open, except for protected paths",
                 Some(Level::Partial) => "partial: the system cannot enforce every rule",
                 Some(level) => level.name(),
             }

@@ -284,7 +284,7 @@ impl Action {
         if self.action.needs_target() {
             needs(
                 self.target.is_some() || self.at.is_some(),
-                "`ref` is missing: what of the snapshot is meant",
+                "`ref` is missing: the element of the snapshot",
             )?;
         }
         let by_reference = matches!(
@@ -294,7 +294,7 @@ impl Action {
         if by_reference {
             needs(
                 self.target.is_some(),
-                "`ref` is missing: coordinates do not do for this action",
+                "`ref` is missing: this action does not take coordinates",
             )?;
         }
         if self.secret.is_some() {
@@ -347,11 +347,11 @@ mod tests {
             (json!({"action": "click", "at": {"x": 1, "y": 2}}), Ok(())),
             (
                 json!({"action": "click"}),
-                Err("`ref` is missing: what of the snapshot is meant"),
+                Err("`ref` is missing: the element of the snapshot"),
             ),
             (
                 json!({"action": "fill", "at": {"x": 1, "y": 2}, "text": ""}),
-                Err("`ref` is missing: coordinates do not do for this action"),
+                Err("`ref` is missing: this action does not take coordinates"),
             ),
             (
                 json!({"action": "fill", "ref": "e1"}),

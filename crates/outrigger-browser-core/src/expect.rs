@@ -194,7 +194,7 @@ impl Expectation {
             found.push(Unmet::new("no error on the console".into(), first));
         }
         if self.stable && !facts.stable {
-            let expected = "a page that does not move".into();
+            let expected = "a page that does not change".into();
             found.push(Unmet::new(expected, "it still changes"));
         }
         let Some(name) = &self.download else { return };

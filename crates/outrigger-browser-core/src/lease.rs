@@ -98,10 +98,7 @@ impl fmt::Display for LeaseError {
         match self {
             Self::None { tab } => write!(f, "there is no lease on the tab {tab}"),
             Self::Stale { tab, token } => {
-                write!(
-                    f,
-                    "the lease {token} on the tab {tab} does not count any more"
-                )
+                write!(f, "the lease {token} on the tab {tab} is no longer valid")
             }
             Self::Expired { tab } => write!(f, "the lease on the tab {tab} has expired"),
             Self::Held { tab, by, place } => {

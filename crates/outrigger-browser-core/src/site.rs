@@ -52,10 +52,10 @@ impl fmt::Display for Refused {
                     "`{scheme}:` addresses are not shown; use http:// or https://"
                 )
             }
-            Self::OwnPort(port) => write!(f, "port {port} is that of Outrigger's own server"),
+            Self::OwnPort(port) => write!(f, "port {port} belongs to Outrigger's own server"),
             Self::Local(host) => write!(
                 f,
-                "{host} is of this machine or its network, and no rule allows it by name"
+                "{host} is on this machine or its network, and no rule allows it by name"
             ),
         }
     }
@@ -139,7 +139,7 @@ pub fn looks_like_another(host: &str) -> Option<&'static str> {
     ];
     for label in below {
         if known.contains(&label) || label == "com" || label == "org" || label == "net" {
-            return Some("the name of another site stands before its own");
+            return Some("its name starts with that of another site");
         }
     }
     None

@@ -38,7 +38,7 @@ pub fn offer(
     }
     let folder = match temporary() {
         Ok(folder) => folder.join("browser"),
-        Err(error) => return tracing::warn!("[browser] there is no folder for it: {error}"),
+        Err(error) => return tracing::warn!("[browser] cannot create its folder: {error}"),
     };
     let store = store.clone();
     let around = Around {

@@ -18,7 +18,7 @@ pub enum BrowserError {
     Relay(String),
     /// The browser is gone, or does not answer. What was asked of it last may have happened.
     #[error(
-        "The browser {cause}. Whether the last action happened is not known: look at the page (browser_snapshot) before it is repeated."
+        "The browser {cause}. It is unknown whether the last action happened: look at the page (browser_snapshot) before repeating it."
     )]
     Lost {
         /// What happened to it.
@@ -42,7 +42,7 @@ pub enum BrowserError {
     },
     /// The tab's page has crashed.
     #[error(
-        "The page of the tab {tab} has crashed. Whether the last action happened is not known; `reload` or `navigate` brings the tab back."
+        "The page of the tab {tab} has crashed. It is unknown whether the last action happened; `reload` or `navigate` restores the tab."
     )]
     Crashed {
         /// Tab.
@@ -50,7 +50,7 @@ pub enum BrowserError {
     },
     /// A reference that leads nowhere.
     #[error(
-        "{reference} is not on the page any more. Take a browser_snapshot: it has the references of now."
+        "{reference} is no longer on the page. Take a browser_snapshot for current references."
     )]
     Stale {
         /// As it was given.
@@ -80,7 +80,7 @@ pub enum BrowserError {
     },
     /// The outcome of the action before is not known.
     #[error(
-        "The outcome of the last action on this tab is not known. Look at it first (browser_snapshot or browser_verify), so that nothing is done twice."
+        "The outcome of the last action on this tab is unknown. Look at the tab first (browser_snapshot or browser_verify), so that nothing is done twice."
     )]
     Unknown,
     /// A field of the user's own.

@@ -109,7 +109,7 @@ fn connection(it: &Connection) -> AuditRecord {
         None => ("allow", POLICY_PASSED.to_owned()),
     };
     let more =
-        (it.unreported > 0).then(|| format!("{} refusals before it are not listed", it.unreported));
+        (it.unreported > 0).then(|| format!("{} earlier refusals are not listed", it.unreported));
     let address = it.address.map(|address| address.to_string());
     let detail: Vec<String> = std::iter::once(it.client.clone())
         .chain(address)

@@ -39,7 +39,7 @@ pub async fn sandbox_contributions(
             && let Some(fields) = after.as_object_mut()
         {
             tracing::warn!(
-                "[config] a plugin changed `{key}`, which is the user's to choose: it stays"
+                "[config] a plugin changed `{key}`, which only the user can choose: the change is ignored"
             );
             fields.shift_remove(key);
             fields.extend(before.get(key).map(|value| (key.to_owned(), value.clone())));
@@ -47,7 +47,7 @@ pub async fn sandbox_contributions(
     }
     for key in narrow_providers(after, before) {
         tracing::warn!(
-            "[config] a plugin changed `{key}` so that more providers would be in use, which is the user's to choose: these stay off"
+            "[config] a plugin changed `{key}` to enable more providers, which only the user can do: they stay off"
         );
     }
     keep_files(before, after);

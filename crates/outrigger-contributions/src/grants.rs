@@ -26,7 +26,7 @@ pub fn grant_of_plugin(plugin: &PluginStatus) -> Option<Grant> {
     Some(Grant {
         who: format!("the plugin `{}`", plugin.id),
         capabilities: all.filter(|it| !withheld(*it)).collect::<BTreeSet<_>>(),
-        how: "its manifest has to ask for it, under `permissions`".to_owned(),
+        how: "its manifest must request it under `permissions`".to_owned(),
     })
 }
 
@@ -86,12 +86,12 @@ pub fn narrow(runtime: &ToolRuntime, tool: &str, settings: &ToolExecution) {
         Ok(()) => {}
         // It may be registered later, by a plugin or a server.
         Err(ToolError::NotFound { .. }) => tracing::warn!(
-            "[tool_limits.{tool}] there is no tool `{tool}` so far; `outrigger tool list` shows those that there are"
+            "[tool_limits.{tool}] there is no tool `{tool}` so far; `outrigger tool list` shows the tools"
         ),
         Err(error) => {
             runtime.retain(|it| it.name != tool);
             tracing::warn!(
-                "[tool_limits.{tool}] the tool is skipped, as it cannot be held to that: {error}"
+                "[tool_limits.{tool}] the tool is skipped: cannot apply the limit: {error}"
             );
         }
     }

@@ -73,8 +73,8 @@ fn hold_lists(plugins: &Plugins, given: &Value, value: &mut Value) {
             None => drop(fields.shift_remove(key)),
         }
         tracing::warn!(
-            "[config] the plugin {plugin} set `{key}`, which says who answers requests: it stays as it was; `model = true` under \
-             [plugins.\"{table}\"] in your own outrigger.toml lets it"
+            "[config] the plugin {plugin} set `{key}`, which decides what answers requests: the change is ignored; `model = true` under \
+             [plugins.\"{table}\"] in your own outrigger.toml allows it"
         );
     }
 }
@@ -132,8 +132,8 @@ fn warn(held: &[String], path: [&str; 2], (plugin, table): &(PluginId, String)) 
         let place = format!("{section}.{name}.{place}");
         let place = place.trim_end_matches('.');
         tracing::warn!(
-            "[config] the plugin {plugin} changed `{place}`, which decides whose account pays for requests, where they go or what \
-             answers them: it stays as it was; `model = true` under [plugins.\"{table}\"] in your own outrigger.toml lets it"
+            "[config] the plugin {plugin} changed `{place}`, which decides whose account pays for requests, \
+             where they go or what answers them: the change is ignored; `model = true` under [plugins.\"{table}\"] in your own outrigger.toml allows it"
         );
     }
 }

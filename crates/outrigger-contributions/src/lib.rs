@@ -17,7 +17,7 @@ pub use hold_settings::{hold_settings, lacking_for_key};
 pub use lists::may_be_read;
 
 /// Why a plugin's URL is not requested.
-pub const NOTHING: &str = "the plugin may connect to nothing, and the address would be asked for it; grant the plugin its host \
+pub const NOTHING: &str = "the plugin may not connect to any host, so its addresses are not used; grant the plugin its host \
     (`hosts` under `[plugins.\"ID\"]` in outrigger.toml), or put the entry into your own opencode.json";
 
 /// Returns the label for the shell lines of a command template.

@@ -71,7 +71,7 @@ impl Contributed<'_> {
             let own = owned
                 .get(&named.label)
                 .cloned()
-                .unwrap_or_else(|| Err("no plugin is known that added it".to_owned()));
+                .unwrap_or_else(|| Err("it is unknown which plugin added it".to_owned()));
             match own.and_then(|own| list.admits(&named, own.as_ref()).map(|()| own)) {
                 Ok(own) => {
                     if let Some(own) = own {
@@ -165,7 +165,7 @@ impl List {
         if is_there && reads(&own.policy, read) {
             return Ok(());
         }
-        Err("it is not there, or the plugin may not read it itself; grant the plugin the folder (`read` under \
+        Err("it does not exist, or the plugin may not read it itself; grant the plugin the folder (`read` under \
              `[plugins.\"ID\"]` in outrigger.toml), or put the entry into your own opencode.json"
             .to_owned())
     }

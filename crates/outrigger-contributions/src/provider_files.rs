@@ -18,7 +18,7 @@ pub(crate) fn keep_files(before: &Value, after: &mut Value) {
                 continue;
             }
             tracing::warn!(
-                "[config] a plugin changed `{key}` of the provider {name}, which is the user's to choose: it stays"
+                "[config] a plugin changed `{key}` of the provider {name}, which only the user can choose: the change is ignored"
             );
             options.shift_remove(key);
             options.extend(known.map(|value| (key.to_owned(), value.clone())));

@@ -20,7 +20,7 @@ pub fn refused(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
                 .iter()
                 .any(|it| name.trim().eq_ignore_ascii_case(it));
             if is_reserved {
-                return Some((index, "no plugin replaces the bundled tool of that name".into()));
+                return Some((index, "a plugin cannot replace the bundled tool of that name".into()));
             }
             if let Some(why) = refused_name(name) {
                 return Some((index, why.to_owned()));
@@ -30,7 +30,7 @@ pub fn refused(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
                 .map(|(_, it)| it)
                 .find(|it| it.spec.name == *name && tool.is_local && !it.is_local)?;
             let owner = &of_user.spec.source;
-            Some((index, format!("{owner}, which is yours, has one of that name, and a project's takes no name of yours")))
+            Some((index, format!("your plugin {owner} already has a tool of this name; a project plugin cannot replace it")))
         })
         .collect()
 }

@@ -194,7 +194,7 @@ impl Claude {
                 (waiting, of("/request/tool_name"), input)
             }
             other => {
-                let error = format!("{other} is not offered");
+                let error = format!("{other} is not supported");
                 let response = json!({ "subtype": "error", "request_id": request, "error": error });
                 return vec![send(
                     &json!({ "type": "control_response", "response": response }),

@@ -135,10 +135,8 @@ where
             };
             let _ = process_time::timeout(STDERR_TIMEOUT, rest).await;
             End::Failed(match errors.text() {
-                text if text.is_empty() => {
-                    "it ended before it was done, and said nothing".to_owned()
-                }
-                text => format!("it ended before it was done: {text}"),
+                text if text.is_empty() => "it exited early without a message".to_owned(),
+                text => format!("it exited early: {text}"),
             })
         }
         Err(Stopped::Because(words)) => End::Failed(words),
@@ -239,7 +237,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
                     }
                     let steps = self.protocol.finish(now());
                     self.take(steps).await?;
-                    return Err(Stopped::Because("it says nothing any more, and was ended".to_owned()));
+                    return Err(Stopped::Because("it stopped responding, and was ended".to_owned()));
                 }
             }
         }
@@ -290,7 +288,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Ask(question) if self.questions.len() >= MAX_QUESTIONS => {
-                    let words = format!("{MAX_QUESTIONS} questions wait already");
+                    let words = format!("{MAX_QUESTIONS} questions are already pending");
                     let answer = self.protocol.answer(question.id, &Verdict::Deny(words));
                     steps.extend(answer);
                 }
@@ -344,7 +342,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
                 Ok(())
             }
             Err(_) => Err(Stopped::Because(
-                "it does not read what it is sent, and was ended".to_owned(),
+                "it stopped reading its input, and was ended".to_owned(),
             )),
         }
     }

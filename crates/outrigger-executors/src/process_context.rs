@@ -41,7 +41,7 @@ pub(crate) async fn start(
     let access = executor.access(&place.home);
     if executor.program() == "gemini" {
         crate::gemini::claim(&place.home, &task.folder)
-            .map_err(|error| format!("its folder in ~/.gemini/history cannot be made: {error}"))?;
+            .map_err(|error| format!("cannot create its folder in ~/.gemini/history: {error}"))?;
     }
     let own = env::allow_list(access.variables);
     let path = own
@@ -57,7 +57,7 @@ pub(crate) async fn start(
         host_path::which_of_host(name, path)
     };
     let program =
-        program.ok_or_else(|| format!("`{name}` is not there: {}", executor.install_hint()))?;
+        program.ok_or_else(|| format!("`{name}` is not installed: {}", executor.install_hint()))?;
     let leads = access
         .leads
         .iter()
@@ -114,7 +114,7 @@ fn widened(mut policy: Policy, access: &Access) -> Policy {
 fn make_folder(folder: &Path) {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     if let Err(error) = made {
-        tracing::debug!("{} is not made: {error}", folder.display());
+        tracing::debug!("cannot create {}: {error}", folder.display());
     }
 }
 
@@ -122,7 +122,7 @@ fn make_file(file: &Path) {
     let mut options = OpenOptions::new();
     let made = options.write(true).create_new(true).mode(0o600).open(file);
     if let Err(error) = made.map(drop) {
-        tracing::debug!("{} is not made: {error}", file.display());
+        tracing::debug!("cannot create {}: {error}", file.display());
     }
 }
 

@@ -196,7 +196,7 @@ impl Work {
                     // It ends, with all that it started, when the child is dropped.
                     drive(protocol, streams, &mut worker, cancelled, limits).await
                 }
-                _ => End::Failed("its streams are not there".to_owned()),
+                _ => End::Failed("its streams are missing".to_owned()),
             },
         };
         worker.finish(end).await
@@ -343,7 +343,7 @@ fn left_out(parts: &[Part], images: usize) -> Option<String> {
         count(|it| matches!(it, PartKind::File(file) if !is_read(file))).saturating_sub(images);
     let subtasks = count(|it| matches!(it, PartKind::Subtask(_)));
     let counts = format!("files: {files}, subtasks: {subtasks}");
-    (files + subtasks > 0).then(|| format!("Not everything is passed on. Left out: {counts}."))
+    (files + subtasks > 0).then(|| format!("Not everything is passed on. Omitted: {counts}."))
 }
 
 /// Returns whether its content is in a text next to it.

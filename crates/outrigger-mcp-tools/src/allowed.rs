@@ -96,7 +96,7 @@ pub fn with_claude(
         let entry = match &server.entry {
             Err(wrong) => Err(format!("{file}: {wrong}")),
             Ok(_) if !allowed.holds(&server) && !config.lets_server(&server) => Err(format!(
-                "{file} wants it; look at it and allow it with `outrigger mcp allow {name}`"
+                "{file} requests it; review it, then run `outrigger mcp allow {name}`"
             )),
             Ok(entry) => Ok(entry.clone()),
         };

@@ -30,7 +30,7 @@ const OF_PROJECT: &str = "outrigger:of_project";
 /// npm's cache folder.
 const NPM_CACHE: &str = "npm_config_cache";
 /// How to trust a folder.
-const TRUST: &str = "`outrigger trust` lets the folder count, after a look at it";
+const TRUST: &str = "review the folder, then run `outrigger trust`";
 
 /// Marks the entry of a server that a project's skill contributes.
 pub(crate) fn of_project(mut entry: Value) -> Value {
@@ -327,7 +327,7 @@ impl ServerLauncher {
         let file = file.strip_prefix(&self.location.directory).unwrap_or(file);
         Err(refusal(
             format!(
-                "{} is not as it was when the server was first started here",
+                "{} has changed since the server was first started here",
                 file.display()
             ),
             TRUST,
@@ -423,41 +423,42 @@ impl Launcher for ServerLauncher {
         Some(match origin {
             Origin::Plugin => Placement {
                 sandbox: "in the sandbox of its plugin".to_owned(),
-                ..placement(folder, "a plugin brings it", None)
+                ..placement(folder, "a plugin contributes it", None)
             },
             Origin::Project(_) | Origin::Claude(_) => {
-                placement(folder, "the project's settings ask for it", remedy)
+                placement(folder, "the project's settings request it", remedy)
             }
             Origin::User if matches!(start, Some(Start::Aside)) => placement(
                 "an empty folder".to_owned(),
-                "your settings ask for it, and it would load code by names from the project, which commands may write to",
+                "your settings request it, and it would load code by name from the project, which commands can change",
                 Some(format!(
-                    "it starts in an empty folder, since commands may write to this one; `\"cwd\": \".\"` in its entry starts it in the project, in the \
-                     sandbox of commands, and with `[mcp.{name}] sandbox = \"full\"` as you"
+                    "it starts in an empty folder, since commands can change this one; `\"cwd\": \".\"` in its \
+                     entry starts it in the project in the sandbox of commands, with `[mcp.{name}] sandbox = \
+                     \"full\"` without a sandbox"
                 )),
             ),
             Origin::User if set != profile => placement(
                 folder,
-                "your settings ask for it, and it loads code by names from a folder that commands may write to",
+                "your settings request it, and it loads code by name from a folder that commands can change",
                 remedy,
             ),
             Origin::User if self.programs.is_trusted() => {
                 let reason = if remedy.is_some() && self.is_written(request) {
-                    "your settings ask for it, and commands may write what it runs"
+                    "your settings request it, and commands can change what it runs"
                 } else {
-                    "your settings ask for it"
+                    "your settings request it"
                 };
                 placement(folder, reason, remedy)
             }
             Origin::User if request.cwd.is_some() && !self.programs.holds(&started_in) => {
-                placement(folder, "your settings ask for it there", remedy)
+                placement(folder, "your settings request it there", remedy)
             }
             Origin::User => {
                 let trust = "it starts in an empty folder, since this one is not trusted; `outrigger trust` starts it in the project";
                 let remedy: Vec<String> = remedy.into_iter().chain([trust.to_owned()]).collect();
                 placement(
                     "an empty folder".to_owned(),
-                    "your settings ask for it, and the folder is not trusted",
+                    "your settings request it, and the folder is not trusted",
                     Some(remedy.join("; ")),
                 )
             }

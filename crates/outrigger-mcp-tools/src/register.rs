@@ -45,7 +45,7 @@ pub fn register(host: &Arc<dyn McpHost>) {
         let is_ours = is_ours(&tool.spec.name);
         if is_ours {
             tracing::warn!(
-                "[{}] its tool {} is skipped: that is the name of a tool of Outrigger; another name for the server lets it in",
+                "[{}] its tool {} is skipped: Outrigger has a tool of that name; rename the server to use it",
                 tool.spec.source,
                 tool.spec.name
             );
@@ -60,8 +60,8 @@ pub fn register(host: &Arc<dyn McpHost>) {
     tools.retain(|tool| !shared.contains_key(&tool.spec.name));
     for (name, sources) in shared {
         tracing::warn!(
-            "[mcp] the tool {name} is skipped: {} both have one of that name, and rules and questions are about one; another name for \
-             one of them lets both in",
+            "[mcp] the tool {name} is skipped: {} both have a tool of that name; rename one of the servers to \
+             use both",
             sources.join(" and ")
         );
     }
@@ -78,7 +78,7 @@ pub fn register(host: &Arc<dyn McpHost>) {
         let source = host.runtime().spec(&tool.spec.name).map(|spec| spec.source);
         if let Some(other) = source.filter(|source| *source != tool.spec.source) {
             tracing::warn!(
-                "[{}] its tool {} takes the place of that of {other}",
+                "[{}] its tool {} replaces that of {other}",
                 tool.spec.source,
                 tool.spec.name
             );

@@ -15,7 +15,7 @@ const MAX_MESSAGES: usize = 100;
 /// What is invalid.
 pub(crate) fn request(server: &str, params: &Value) -> Result<SampleRequest, String> {
     if params.to_string().len() > MAX_BYTES {
-        return Err(format!("a request has at most {} KiB", MAX_BYTES >> 10));
+        return Err(format!("a request is limited to {} KiB", MAX_BYTES >> 10));
     }
     if params["tools"]
         .as_array()
@@ -48,7 +48,7 @@ fn message(message: &Value) -> Result<ChatMessage, String> {
     match message["role"].as_str() {
         Some("user") => Ok(ChatMessage::User { content }),
         Some("assistant") => Ok(ChatMessage::Assistant { content }),
-        _ => Err("a message is of the user or the assistant".to_owned()),
+        _ => Err("a message must be from the user or the assistant".to_owned()),
     }
 }
 

@@ -133,7 +133,7 @@ fn may_start(
         .iter()
         .any(|known| known.name == server.name)
     {
-        return Err("a server of that name is configured; its tools count".to_owned());
+        return Err("a server of that name is configured; its tools are used".to_owned());
     }
     if lock(&held.entries)
         .get(&server.name)
@@ -147,7 +147,7 @@ fn may_start(
         && !host.config().lets_server(server)
     {
         return Err(format!(
-            "{file} wants it; the user has to look at it and allow it with `outrigger mcp allow {}:{}`",
+            "{file} requests it; the user must review it and run `outrigger mcp allow {}:{}`",
             skill.name, server.name
         ));
     }
@@ -248,7 +248,7 @@ fn watch_idle(host: &dyn McpHost, session: &SessionId, held: &Arc<Held>) {
             match held.rest(idle).await {
                 Some(left) => pause = left,
                 None => {
-                    tracing::debug!("[mcp] the servers of the skills of {session} are at rest");
+                    tracing::debug!("[mcp] the servers of the skills of {session} are stopped");
                     return;
                 }
             }

@@ -46,7 +46,7 @@ pub enum ModelError {
     },
     /// There is a key, but the plugin that implements the provider, or named its URL, may not have it.
     #[error(
-        "no API key for provider `{provider}`: yours is not given to the plugin `{plugin}`, which answers for the provider or said where it is"
+        "no API key for provider `{provider}`: yours is not given to the plugin `{plugin}`, which implements the provider or set its address"
     )]
     KeyWithheld {
         /// Provider.
@@ -57,7 +57,7 @@ pub enum ModelError {
         name: String,
     },
     /// The provider's npm package has no adapter here.
-    #[error("provider `{provider}` uses `{npm}`, which Outrigger cannot speak")]
+    #[error("provider `{provider}` uses `{npm}`, which Outrigger does not support")]
     Unsupported {
         /// The provider's npm package has no adapter here.
         provider: String,
@@ -159,7 +159,7 @@ pub enum ModelError {
         lookup: Option<Lookup>,
     },
     /// The machine's policy forbids the provider's host.
-    #[error("provider `{provider}` is not asked at {url}: {message}")]
+    #[error("provider `{provider}` was not contacted at {url}: {message}")]
     Forbidden {
         /// Provider.
         provider: String,
@@ -199,7 +199,7 @@ pub enum ModelError {
         after: Duration,
     },
     /// The stream stalled for too long.
-    #[error("the answer of provider `{provider}` stood still for {} s", .after.as_secs_f64())]
+    #[error("the answer of provider `{provider}` stalled for {} s", .after.as_secs_f64())]
     IdleTimeout {
         /// Provider.
         provider: String,
@@ -333,7 +333,7 @@ impl Diagnose for ModelError {
                 "`model = true` under [plugins.\"{name}\"] in your own outrigger.toml gives it to the plugin (`outrigger plugin grant {name} model`)"
             ),
             Self::Unsupported { .. } => "if the service has an OpenAI-compatible endpoint, set `npm` to \"@ai-sdk/openai-compatible\" and `options.baseURL` to it".into(),
-            Self::Login { provider, .. } => format!("`outrigger auth login -p {provider}` logs in anew"),
+            Self::Login { provider, .. } => format!("`outrigger auth login -p {provider}` logs in again"),
             Self::Auth { key_source, .. } => {
                 format!("check {key_source}: the key may be mistyped, revoked, or have no access to this model")
             }
@@ -358,12 +358,12 @@ impl Diagnose for ModelError {
             Self::TotalTimeout { provider, .. } => {
                 format!("raise `provider.{provider}.options.timeout` (milliseconds), or set it to false")
             }
-            Self::StreamInterrupted { .. } => "what had come is kept; send the prompt again to go on".into(),
+            Self::StreamInterrupted { .. } => "the answer so far is kept; send the prompt again to continue".into(),
             Self::CassetteMismatch { .. } | Self::CassetteExhausted { .. } => {
-                "the prompt, the tools or their results are not those of the recording; record it anew".into()
+                "the prompt, the tools or their results are not those of the recording; record it again".into()
             }
-            Self::Fetch { .. } => "`outrigger auth login` again may help; `outrigger plugin list` shows how the plugin is".into(),
-            Self::Forbidden { .. } => "use a model of another provider; the policy is of who keeps this machine".into(),
+            Self::Fetch { .. } => "`outrigger auth login` again may help; `outrigger plugin list` shows the state of the plugin".into(),
+            Self::Forbidden { .. } => "use a model of another provider, or ask the administrator of this machine".into(),
             Self::Config { .. } | Self::Api { .. } | Self::BadStream { .. } | Self::Cassette { .. } => {
                 return None;
             }

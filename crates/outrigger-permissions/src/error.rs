@@ -54,7 +54,7 @@ impl Diagnose for TrustError {
             Self::Plugins(e) => e.hint(),
             Self::Folder { .. } => None,
             Self::SettingsChanged { .. } => Some(
-                "a command or a plugin may have written them: look at them and undo what you do not want, then \
+                "a command or a plugin may have written them: review them, undo what you do not want, then run \
                  `outrigger config allow`"
                     .into(),
             ),

@@ -67,7 +67,7 @@ fn empty_list(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) 
         return;
     };
     if let Err(error) = write(&mut file) {
-        tracing::warn!("{} is not made: {error}", path.display());
+        tracing::warn!("cannot create {}: {error}", path.display());
         let _ = fs::remove_file(path);
     }
 }
@@ -78,7 +78,7 @@ fn folder(path: &Path, mode: u32) {
         .mode(mode)
         .create(path);
     if let Err(error) = made {
-        tracing::debug!("{} is not made: {error}", path.display());
+        tracing::debug!("cannot create {}: {error}", path.display());
     }
 }
 

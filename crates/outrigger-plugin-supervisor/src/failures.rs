@@ -75,7 +75,7 @@ impl Failures {
 pub fn counted(text: &str, most: usize, unreported: u64, what: &str) -> String {
     let mut shown: String = text.chars().take(most).collect();
     if unreported > 0 {
-        shown.push_str(&format!(" ({unreported} {what} before it are not listed)"));
+        shown.push_str(&format!(" ({unreported} earlier {what} are not listed)"));
     }
     shown
 }

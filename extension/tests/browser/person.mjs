@@ -55,7 +55,7 @@ export async function person({ browser, id, page, world }) {
   await touch(() => tab.click(60, 40))
   const asking = click(count)
   const question = await asked(page)
-  assert.match(question.title, /^You have clicked or typed in the tab t1. May the agent go on in it with: click .*button "Count"/)
+  assert.match(question.title, /^You have clicked or typed in the tab t1. May the agent continue in it with: click .*button "Count"/)
   assert.equal(question.always, null)
   await page.tell('answer', { id: question.id, reply: 'once' })
   assert.match(await asking, /click t1: done/)

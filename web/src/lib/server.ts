@@ -98,7 +98,7 @@ export class Server {
     const body = { user, instance, nonce, proof: tag(key, 'sign-in', user, instance, nonce) }
     const response = await this.#fetch(SESSION, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
     if (response.status === 401) throw new NotSignedIn('That is not the password of this server.')
-    if (!response.ok) throw new Error('The server was started again: load the page anew.')
+    if (!response.ok) throw new Error('The server was restarted: reload the page.')
     const given = (await response.json()) as { token: string; proof: string }
     if (given.proof !== tag(key, 'signed-in', given.token, nonce)) throw new Error('The server does not know the password either.')
     this.#keep(given.token)

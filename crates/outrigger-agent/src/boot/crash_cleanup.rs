@@ -53,7 +53,7 @@ impl Agent {
         }
         let error = NamedError::new(
             "TurnAbandonedError",
-            "The program that ran this was ended before it was over",
+            "The program ended before this call completed",
         );
         let events = closings(id, open_answers(conversation), &error, now());
         let any = !events.is_empty();
@@ -87,7 +87,7 @@ impl Agent {
         let at = now();
         let error = NamedError::new(
             "TurnAbandonedError",
-            format!("This turn was interrupted and could not be gone on with: {why}"),
+            format!("This turn was interrupted and could not be resumed: {why}"),
         );
         let mut events = closings(id, open_answers(&self.state.conversation(id)?), &error, at);
         events.push(Event::SessionError {

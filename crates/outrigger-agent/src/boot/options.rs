@@ -209,7 +209,7 @@ fn spawner(folders: &Folders) -> Result<Spawner, AgentError> {
     let ledger = Ledger::open(folders.data.join("processes"))?;
     for swept in ledger.sweep()? {
         tracing::warn!(
-            "[sandbox] ended {} processes of {} that a dead host had left",
+            "[sandbox] ended {} processes of {} that a crashed host left behind",
             swept.killed,
             swept.what
         );

@@ -20,7 +20,7 @@ impl AgentState {
             return Ok(());
         }
         tracing::info!(
-            "[compact] {id}: the output of {} tool calls is taken out",
+            "[compact] {id}: the output of {} tool calls is removed",
             parts.len()
         );
         let event = |part| Event::PartUpdated {

@@ -54,8 +54,9 @@ impl AgentState {
     pub(crate) fn grant_for_now(&self, plugin: PluginId, grant: Grant) {
         if plugin.0 == UNKNOWN_PLUGIN || self.plugins.host.shares_process(&plugin) {
             tracing::warn!(
-                "[permission] the answer counts for this call alone: {} shares a process with other plugins, which could speak in \
-                 its name; a grant in your own outrigger.toml gives it a process of its own, from the next start on",
+                "[permission] the answer applies to this call only: {} shares a process with other plugins, \
+                 which could act in its name; a grant in your own outrigger.toml gives it its own process from \
+                 the next start",
                 plugin.0
             );
         }
@@ -78,7 +79,7 @@ impl AgentState {
         let word = grant.key();
         let (who, table) = if plugin.0 == UNKNOWN_PLUGIN {
             (
-                "a plugin of a process that several share".to_owned(),
+                "a plugin in a shared process".to_owned(),
                 "[plugins.NAME]".to_owned(),
             )
         } else {

@@ -125,7 +125,7 @@ impl AgentState {
             Err(Refusal::User(_)) if self.permissions.answering == Answering::Ask => {
                 ("deny", "the user")
             }
-            Err(Refusal::User(_)) => ("deny", "nobody: there is nobody to ask"),
+            Err(Refusal::User(_)) => ("deny", "nobody: no user is available"),
         };
         self.audit_decision(Decided {
             session: asker.session_id,

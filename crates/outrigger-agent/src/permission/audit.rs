@@ -107,9 +107,7 @@ impl AgentState {
         self.store
             .audit(now(), vec![record])
             .await
-            .map_err(|error| {
-                format!("the call could not be written down and was not made: {error}")
-            })
+            .map_err(|error| format!("the call could not be recorded and was not made: {error}"))
     }
 
     /// Returns the plugin whose tool replaces the bundled tool of that name.

@@ -238,7 +238,7 @@ impl ToolHost for Host {
         Box::pin(async move {
             let written = self.state.store.audit(now(), vec![record]).await;
             written.map_err(|error| {
-                format!("the call could not be written down and was not made: {error}")
+                format!("the call could not be recorded and was not made: {error}")
             })
         })
     }

@@ -108,7 +108,7 @@ impl Executor {
         let declared = manifest.filter(|shown| shown.declared);
         if let Some(shown) = declared.filter(|it| !it.manifest.kind.brings_connectors()) {
             return Err(format!(
-                "the manifest of the plugin {plugin} says that it is of the kind \"{}\", and only a connector or a bridge executes",
+                "the manifest of the plugin {plugin} says that it is a \"{}\"; only a connector or a bridge can execute calls",
                 shown.manifest.kind.name()
             ));
         }
@@ -121,9 +121,9 @@ impl Executor {
         tools
             .find(|entry| entry.spec.source == source && entry.spec.name == *name)
             .ok_or_else(|| match status {
-                None => format!("there is no plugin {plugin}; `outrigger plugin list` shows those that are there"),
+                None => format!("there is no plugin {plugin}; `outrigger plugin list` shows the plugins"),
                 Some(status) => format!(
-                    "the plugin {plugin} ({}) brings no tool `{name}`, which would be called for it",
+                    "the plugin {plugin} ({}) provides no tool `{name}`, which the connector would call",
                     status.stage
                 ),
             })

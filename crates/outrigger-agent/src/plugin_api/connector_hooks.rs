@@ -66,7 +66,7 @@ impl CallInProgress<'_> {
 impl Drop for CallInProgress<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.failed(CANCELLED, "nobody waits for it any more");
+            self.failed(CANCELLED, "the caller no longer waits for it");
         }
     }
 }

@@ -130,9 +130,7 @@ pub(crate) fn again(boot: &Boot, location: &ProjectLocation) -> AdmitFn {
         let config = config.map_err(|error| refused(format!("the configuration: {error}")))?;
         match Snapshot::of(&config, &data).verdict(plugin) {
             Some(verdict) => verdict,
-            None => Err(refused(
-                "the configuration does not name it any more".to_owned(),
-            )),
+            None => Err(refused("it is no longer in the configuration".to_owned())),
         }
     })
 }

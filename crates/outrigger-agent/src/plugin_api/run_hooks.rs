@@ -150,7 +150,7 @@ impl AgentState {
         let left = result.outputs.into_iter().next().filter(|_| changed);
         if let Some(Err(error)) = left.map(|left| before_request::read(left, request)) {
             tracing::warn!(
-                "[plugins] what handlers of {POINT} left is not a request, and is not sent: {error}"
+                "[plugins] the handlers of {POINT} left an invalid request, which is not sent: {error}"
             );
         }
         Ok(())

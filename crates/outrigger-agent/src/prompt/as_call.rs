@@ -90,7 +90,7 @@ impl Agent {
         } else {
             let passed = self.pass_guards(by, tool, args.clone()).await?;
             if passed.args != args {
-                return Err("a guard changes what it names".to_owned());
+                return Err("a guard changed the name or path".to_owned());
             }
             passed.requires_approval
         };

@@ -210,7 +210,7 @@ impl NamedFile<'_> {
         if let Some(why) = is_readable.then(question).flatten()
             && !ask(&why).await
         {
-            return Err(fail(format!("{why}, and nobody has said yes")));
+            return Err(fail(format!("{why}, and nobody approved it")));
         }
         Attachment { path, rules }.parts(self.forbids)
     }
@@ -240,7 +240,7 @@ impl NamedFile<'_> {
 fn asking(verdict: Verdict) -> Option<String> {
     let rule = verdict.rule.filter(|_| verdict.action == Action::Ask)?;
     let pattern = rule.pattern;
-    (!is_everything(&pattern)).then(|| format!("a rule asks before {pattern} is read"))
+    (!is_everything(&pattern)).then(|| format!("a rule requires approval to read {pattern}"))
 }
 
 fn forbidden(path: &Path) -> AgentError {
@@ -254,6 +254,6 @@ fn forbidden(path: &Path) -> AgentError {
 fn denied(path: &Path) -> AgentError {
     AgentError::Attachment {
         path: path.display().to_string(),
-        reason: "a rule under `permission` denies to read it".to_owned(),
+        reason: "a rule under `permission` denies reading it".to_owned(),
     }
 }

@@ -61,7 +61,7 @@ impl AgentState {
         if let Some(why) = self.not_chosen(changed_by, &named) {
             let asked = &before.provider_id;
             tracing::warn!(
-                "[model] {asked} is asked instead of a model of {}: {why}",
+                "[model] {asked} is used instead of a model of {}: {why}",
                 named.provider_id
             );
             *value = json!(before);
@@ -92,7 +92,7 @@ impl AgentState {
             };
             if let Some(why) = self.not_chosen(changed_by, &named) {
                 tracing::warn!(
-                    "[model] a subtask does not ask a model of {}: {why}",
+                    "[model] a subtask does not use a model of {}: {why}",
                     named.provider_id
                 );
                 fields.shift_remove("model");
@@ -111,10 +111,11 @@ impl AgentState {
         }
         let may = |plugin: &&PluginId| self.may_leave_agent(plugin, Some(before), named);
         if let Some(plugin) = changed_by.iter().find(|it| !may(it)) {
-            let what = format!("names the agent {named:?} in your message, which may do more");
+            let what =
+                format!("names the agent {named:?} in your message, which has more permissions");
             let why = self.lacks(plugin, Grant::Prompt, &what).map(|it| it.why);
             tracing::warn!(
-                "[agent] the message stays one for {before}: {}",
+                "[agent] the message stays with {before}: {}",
                 why.unwrap_or_default()
             );
             *agent = json!(before);

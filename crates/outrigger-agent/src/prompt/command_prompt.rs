@@ -124,7 +124,7 @@ impl Agent {
             return Ok(named);
         }
         tracing::warn!(
-            "[config] {}: {} answers, which may do less",
+            "[config] {}: {} answers instead, which has fewer permissions",
             lacking.why,
             usual.name
         );

@@ -104,7 +104,7 @@ impl Agent {
             let passed = self.pass_guards(by, "read", args.clone()).await?;
             requires_approval = requires_approval.or(passed.requires_approval);
             if passed.args != args {
-                return Err("a guard changes which file is read".to_owned());
+                return Err("a guard changed which file is read".to_owned());
             }
         }
         Ok(requires_approval)

@@ -30,16 +30,25 @@ impl AgentState {
             .permissions
             .access
             .rules(&[&self.config.config.permission]);
-        let asks = || rules.decide(Operation::Read, &real).action != Action::Allow;
-        let leads_out = !real.starts_with(project) || is_renamed && !is_text;
-        let led_out = is_projects && (leads_out || real != path && asks());
-        let is_named = may_be_read(path, &real, &self.plugins.sandboxes);
-        if led_out || !is_named || self.is_hidden_from_processes(path, &real) {
+        let refused = if is_projects && !real.starts_with(project) {
+            Some("it leads out of the project")
+        } else if is_projects && is_renamed && !is_text {
+            Some("it leads to a file that is not text")
+        } else if is_projects
+            && real != path
+            && rules.decide(Operation::Read, &real).action != Action::Allow
+        {
+            Some("it leads to a file that needs approval")
+        } else if !may_be_read(path, &real, &self.plugins.sandboxes)
+            || self.is_hidden_from_processes(path, &real)
+        {
+            Some("processes or the plugin that named it may not read it")
+        } else {
+            None
+        };
+        if let Some(why) = refused {
             if lock(&self.sessions.skipped_instructions).insert(path.to_owned()) {
-                tracing::warn!(
-                    "[instructions] {} is skipped: it leads out of the project, to what is not text, or to what takes asking or is kept from processes",
-                    path.display()
-                );
+                tracing::warn!("[instructions] {} is skipped: {why}", path.display());
             }
             return None;
         }

@@ -142,7 +142,7 @@ impl Agent {
         let decided = rules.decide_by_file(Operation::Read, &real);
         match decided.map(|it| it.action) {
             Ok(Action::Allow) if named == Action::Allow => Ok((real, rules)),
-            _ => Err("the rules for `read` do not allow it without asking".to_owned()),
+            _ => Err("the rules for `read` do not allow it without approval".to_owned()),
         }
     }
 
@@ -151,7 +151,7 @@ impl Agent {
     async fn plugin_may_have_read(&self, named: &Named, by: GuardedBy<'_>) -> Result<(), String> {
         let names = [named.shown.as_path(), &named.real];
         if self.guards_let_read(by, &names).await?.is_some() {
-            return Err("a guard wants you asked, which nobody is here".to_owned());
+            return Err("a guard requires approval, and no user is available".to_owned());
         }
         let worktree = &self.state.project.location.worktree;
         let relative = |path: &Path| outrigger_tools::relative(worktree, path);

@@ -42,13 +42,13 @@ fn is_no_record(part: &Part, found: &MessageWithParts) -> Result<(), AgentError>
     let kinds = [Some(&part.kind), before.map(|it| &it.kind)];
     match kinds.into_iter().flatten().find(|it| !is_content(it)) {
         Some(PartKind::Tool(_)) => Err(AgentError::NotGranted(
-            "what a tool call was, and what came of it, no plugin changes in the record; the hook `tool.execute.after` changes \
+            "a plugin cannot change the record of a tool call or of its result; the hook `tool.execute.after` changes \
              the result that the model reads"
                 .to_owned(),
         )),
         Some(kind) => Err(AgentError::NotGranted(format!(
-            "a plugin cannot add, change or remove a part of type `{}`: it records what a turn did; parts of the types `text`, \
-             `reasoning`, `file` and `agent` it may",
+            "a plugin cannot add, change or remove a part of type `{}`: it records what a turn did; it can for \
+             the types `text`, `reasoning`, `file` and `agent`",
             kind.name()
         ))),
         None => Ok(()),

@@ -66,7 +66,7 @@ pub(crate) async fn remember(store: &Store, found: Project) -> Project {
     if known.as_ref() != Some(&record)
         && let Err(error) = store.meta_set(&key, write(&record).as_deref()).await
     {
-        tracing::warn!("[store] the project is not written down: {error}");
+        tracing::warn!("[store] cannot record the project: {error}");
     }
     Project {
         worktree: found.worktree,

@@ -17,7 +17,7 @@ impl Agent {
     pub fn would_lift(&self, rules: &[Rule]) -> Option<String> {
         let (kept, rule) = self.state.permissions.user_rules.lifted(rules)?;
         Some(format!(
-            "{} would lift {} of the user's configuration: a plugin gives a session narrower rules only",
+            "{} would loosen {} of the user's configuration: a plugin can only restrict a session further",
             shown(&rule),
             shown(&kept)
         ))
@@ -64,7 +64,7 @@ impl AgentState {
             let (kept, rule) = pinned_rules::would_lift(&held, rules)?;
             let (rule, kept) = (shown(rule), shown(kept));
             Some(format!(
-                "{rule} would lift {kept} of the agent {}: {lacking}",
+                "{rule} would loosen {kept} of the agent {}: {lacking}",
                 agent.name
             ))
         })

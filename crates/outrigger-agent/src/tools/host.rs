@@ -242,7 +242,7 @@ impl CallHost {
         }
         let mut changed = records.iter().filter(|it| it.decision == Decision::Patch);
         let lacking = changed.find_map(|record| {
-            let what = "changed what you answered, and that is left as it was";
+            let what = "changed your answer, and the change is ignored";
             self.state.lacks(&record.plugin, Grant::Approve, what)
         });
         if let Some(lacking) = &lacking {

@@ -50,7 +50,8 @@ impl Agent {
         // A plugin that is the model or changes its calls also controls the prompt.
         for did in [Deed::Prompted, Deed::Called, Deed::Changed] {
             if let Some(plugin) = prompt.provenance.plugins_that(did).first() {
-                let why = format!("a prompt of plugin {plugin} starts no executor (`{name}`)");
+                let why =
+                    format!("a prompt of plugin {plugin} cannot start an executor (`{name}`)");
                 return Err(AgentError::Tools(why));
             }
         }
@@ -280,7 +281,7 @@ fn model_of(executor: &Executor) -> ModelRef {
 /// Returns the error for handing a plugin's text to an executor that needs no approval.
 fn unasked_text(executor: &Executor, plugin: &PluginId) -> AgentError {
     AgentError::Tools(format!(
-        "plugin {plugin} wrote to this prompt, and {executor} asks nobody before it acts on it (`prompt = true` under [plugins.\"{plugin}\"] in your own outrigger.toml grants that; `acp:gemini --acp` asks)"
+        "plugin {plugin} changed this prompt, and {executor} acts on it without asking (`prompt = true` under [plugins.\"{plugin}\"] in your own outrigger.toml grants that; `acp:gemini --acp` asks)"
     ))
 }
 

@@ -175,7 +175,7 @@ impl Agent {
         };
         if !matches!(start, Start::Resume(_)) {
             // Close what a dead process left open and no one resumed.
-            Box::pin(self.close_open(id, "another prompt came instead")).await?;
+            Box::pin(self.close_open(id, "another prompt replaced it")).await?;
             Box::pin(self.close_children(id)).await?;
         }
         let outcome = self.drive(id, start, cancelled).await?;
@@ -439,7 +439,7 @@ impl Agent {
             }
         };
         if tokio::time::timeout(limit, all_over).await.is_err() {
-            tracing::warn!("[turn] a turn did not end in time; the next start goes on with it");
+            tracing::warn!("[turn] a turn did not end in time; the next start resumes it");
         }
     }
 

@@ -108,7 +108,7 @@ fn each_kind_holds_and_fails() {
         ),
         (
             json!({"stable": true}),
-            "failed_verify: expected a page that does not move, but saw: it still changes",
+            "failed_verify: expected a page that does not change, but saw: it still changes",
         ),
     ];
     for value in holds {

@@ -235,7 +235,7 @@ impl Incoming {
     /// A message of the browser.
     fn take(&self, message: &[u8]) -> Result<(), String> {
         let mut message: Value = serde_json::from_slice(message)
-            .map_err(|error| format!("sent what is not a message ({error})"))?;
+            .map_err(|error| format!("sent an invalid message ({error})"))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if let Some(id) = message.get("id").and_then(Value::as_u64) {
             if let Some(waiting) = lock(&self.shared.pending).waiting.remove(&id) {

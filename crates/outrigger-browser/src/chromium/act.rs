@@ -206,7 +206,7 @@ impl Chromium {
         let value = self.value(&element).await;
         let notes = match value {
             Some(_) => Vec::new(),
-            None => vec!["The field is gone; what it held in the end is not known.".to_owned()],
+            None => vec!["The field is gone; its final value is unknown.".to_owned()],
         };
         Ok(Done {
             value,
@@ -243,7 +243,7 @@ impl Chromium {
         if self.is_checked(&element).await? == wanted {
             return Ok(Done {
                 value: Some(wanted.to_string()),
-                notes: vec!["It was so already.".to_owned()],
+                notes: vec!["It was already in that state.".to_owned()],
                 ..Done::default()
             });
         }
@@ -316,7 +316,7 @@ impl Chromium {
         let notes = if moved {
             Vec::new()
         } else {
-            vec!["Nothing moved: it is at its end.".to_owned()]
+            vec!["Nothing moved: it is already at the end.".to_owned()]
         };
         Ok(Done {
             notes,

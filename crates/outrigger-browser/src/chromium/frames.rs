@@ -87,7 +87,7 @@ fn around(tab: &super::state::Tab, key: &Key) -> Result<Vec<String>, BrowserErro
             None => {
                 return Err(BrowserError::NotDone {
                     action: "action".to_owned(),
-                    why: "it is not known whose the frames around it are".to_owned(),
+                    why: "the sites of the frames around it are unknown".to_owned(),
                 });
             }
         }

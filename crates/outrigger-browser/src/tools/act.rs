@@ -97,10 +97,7 @@ fn arrived(provider: &dyn Provider, tab: &str, snapshot: &Snapshot, budget: usiz
     let mut said = format!("{tab}\n");
     let host = host_of(&snapshot.url);
     if let Some(why) = looks_like_another(&host) {
-        let _ = writeln!(
-            said,
-            "Take care: this site may be meant to be taken for another one: {why}."
-        );
+        let _ = writeln!(said, "Warning: this site may imitate another one: {why}.");
     }
     let requests = provider.recorded(tab, Mark::default()).requests;
     let status = requests.iter().find(|it| it.kind == "document");
@@ -254,7 +251,7 @@ async fn leased(
     let grant = match browser.lease(provider, tab, &owner).await {
         Err(BrowserError::Lease(refusal)) if refusal.code() == "lease.person" => {
             let question = format!(
-                "You have clicked or typed in the tab {tab} ({url}). May the agent go on in it with: {what}?"
+                "You have clicked or typed in the tab {tab} ({url}). May the agent continue in it with: {what}?"
             );
             if !person_agrees(ctx, "Browser", question).await {
                 return Err(BrowserError::Lease(refusal).into());
@@ -274,7 +271,7 @@ async fn leased(
         let question = format!("May the agent do this at {url}: {what}?");
         if !person_agrees(ctx, "Browser", question).await {
             return Err(ToolError::Denied(format!(
-                "{url} is a site where each change needs the user's word, and nobody gave it"
+                "{url} is a site where each change needs the user's approval, which was not given"
             )));
         }
     }

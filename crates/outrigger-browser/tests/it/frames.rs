@@ -152,7 +152,7 @@ async fn rules_about_a_site_count_for_its_frames_in_pages_of_others() {
     for action in &inside {
         let (code, said) = it.refused("action", action.clone()).await;
         assert!(
-            code == "tool.denied" && said.contains("localhost") && said.contains("nobody gave it"),
+            code == "tool.denied" && said.contains("localhost") && said.contains("was not given"),
             "{action}: {said}"
         );
     }
@@ -262,7 +262,7 @@ async fn a_dialog_is_judged_by_the_frame_that_opens_it() {
     // `ask` names the frame's site.
     let (code, said) = it.refused("action", answer.clone()).await;
     assert!(
-        code == "tool.denied" && said.contains("localhost") && said.contains("nobody gave it"),
+        code == "tool.denied" && said.contains("localhost") && said.contains("was not given"),
         "{said}"
     );
     *it.host.person.lock().unwrap() = Some("Go on");

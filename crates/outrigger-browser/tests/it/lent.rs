@@ -314,9 +314,9 @@ async fn an_action_whose_outcome_is_unknown_is_not_repeated_before_somebody_has_
     };
     let (clicked, ()) = tokio::join!(clicked, ended);
     let (_, said) = clicked.unwrap_err();
-    assert!(said.contains("is not known"), "{said}");
+    assert!(said.contains("is unknown"), "{said}");
     let (_, said) = room.call_as("s", "action", click).await.unwrap_err();
-    assert!(said.contains("Look at it first"), "{said}");
+    assert!(said.contains("Look at the tab first"), "{said}");
     let seen = room.call("snapshot", json!({ "full": true })).await.output;
     assert!(seen.contains("title \"1\""), "{seen}");
     let click = json!({ "action": "click", "ref": crate::tools::reference(&shown, "Slow") });

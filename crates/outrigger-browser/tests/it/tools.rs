@@ -436,7 +436,7 @@ async fn what_an_action_comes_to_is_said() {
     let (_, said) = it
         .refused("action", json!({ "action": "click", "ref": "e999" }))
         .await;
-    assert!(said.contains("e999 is not on the page any more"), "{said}");
+    assert!(said.contains("e999 is no longer on the page"), "{said}");
     let (_, said) = it.refused("snapshot", json!({ "tab": "t7" })).await;
     assert!(said.contains("There is no tab t7. Open are: t1"), "{said}");
     let mut audit = it.audit.lock().unwrap().clone();
@@ -641,7 +641,7 @@ async fn sessions_wait_for_each_other_and_people_are_asked() {
     // A site where each change needs a person's word, and nobody is there.
     let (code, said) = it.refused("action", click.clone()).await;
     assert!(
-        code == "tool.denied" && said.contains("nobody gave it"),
+        code == "tool.denied" && said.contains("was not given"),
         "{said}"
     );
     *it.host.person.lock().unwrap() = Some("Go on");

@@ -271,7 +271,9 @@ fn a_folder_that_becomes_a_link_is_not_searched() {
     let answer = server.get(&of("/find?pattern=mine"));
     assert_eq!(answer.status, 409, "{}", answer.text());
     assert!(
-        answer.text().contains("not the folder any more"),
+        answer
+            .text()
+            .contains("was replaced by a link or another folder"),
         "{}",
         answer.text()
     );
@@ -341,7 +343,7 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
             format!("http://LOCALHOST:{port}/x"),
             named.clone(),
             false,
-            "has to be asked for",
+            "needs approval",
         ),
         (
             "http://evil.test/x".to_owned(),
@@ -401,7 +403,7 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
             base.clone(),
             json!({ "http*": "allow", "http://127.0.0.1:*": "allow", format!("{base}/*"): "ask" }),
             false,
-            "has to be asked for",
+            "needs approval",
         ),
         (
             format!("{base}/to?{base}/%78"),

@@ -99,7 +99,7 @@ fn a_link_that_leads_out_of_the_project_takes_a_yes() {
     for (file, why) in [
         ("README.md", "a link that leads out of the project"),
         ("docs/id", "a link that leads out of the project"),
-        (".env", "a rule asks before *.env is read"),
+        (".env", "a rule requires approval to read *.env"),
     ] {
         for way in [&["run"][..], &["run", "--attach", &url]] {
             let args = [way, &["-f", file, "--", "see"]].concat();

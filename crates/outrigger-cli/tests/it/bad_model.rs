@@ -186,7 +186,7 @@ fn a_model_that_falls_silent_is_cut_off() {
 
     > build · m1
 
-    Error: the answer of provider `mock` stood still for 3 s
+    Error: the answer of provider `mock` stalled for 3 s
     ");
     let mute = World::new([json!({ "text": "x", "stall": 0 })]);
     mute.settings("[models]\nfirst_byte_ms = 200\nmax_retries = 0\n");

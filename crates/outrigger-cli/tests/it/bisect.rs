@@ -52,7 +52,7 @@ fn the_one_that_breaks_a_run_is_found_by_halving() {
     run 1   with a, b, c, d, e                            bad (exit code 3)
           | ! plugin c failed: plugin c failed at server: export `P`: no database (while starting)
           | error: 1 of the plugins did not load, and strict_plugins makes that an error: c is failed (while starting): plugin c failed at server: export `P`: no database [plugin.strict]
-          |   hint: `outrigger plugin list` says more; mend or disable them, or leave out --strict-plugins (setting strict_plugins)
+          |   hint: `outrigger plugin list` shows why; fix or disable them, or omit --strict-plugins (setting strict_plugins)
     run 2   with none                                     good
     run 3   with a, b, c                                  bad (exit code 3)
     run 4   with a, b                                     good

@@ -254,7 +254,7 @@ fn ask_asks_the_user_whatever_the_rules_allow() {
             let ran = world.run(&["do it"]);
             assert!(!world.path("a").exists());
             assert!(
-                ran.stderr.contains("there is nobody to ask"),
+                ran.stderr.contains("no user is available"),
                 "{matcher}: {}",
                 ran.stderr
             );

@@ -96,7 +96,10 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
     // C6: a plugin of another kind cannot be an executor.
     manifest_of(&world, "toolset", "connectors = [\"box\"]");
     let errors = run();
-    assert!(errors[0].contains("of the kind \"toolset\""), "{errors:?}");
+    assert!(
+        errors[0].contains("says that it is a \"toolset\""),
+        "{errors:?}"
+    );
 
     manifest(&world, "connectors = [\"other\"]");
     let errors = run();

@@ -221,9 +221,7 @@ fn a_hung_a_crashed_and_a_missing_one_cost_a_turn_and_say_so() {
     );
     let failed = run(&world, &["--executor", "claude", "go"]);
     assert!(
-        failed
-            .stderr
-            .contains("claude: it ended before it was done: broken"),
+        failed.stderr.contains("claude: it exited early: broken"),
         "{}",
         failed.stderr
     );
@@ -296,7 +294,11 @@ export const P = async ({ serverUrl: url }) => ({ tool: { mine: { description: '
     granting(&world, &format!("[plugins.{plugin:?}]\nprompt = true\n"));
     run(&world, &["go"]).ok();
     let said = world.mock.last().texts("tool").join("\n");
-    assert_eq!(said.matches("starts no executor").count(), 3, "{said}");
+    assert_eq!(
+        said.matches("cannot start an executor").count(),
+        3,
+        "{said}"
+    );
     for file in ["sent.jsonl", "evil.txt"] {
         assert!(!world.path(file).exists(), "{file}: {said}");
     }
@@ -434,7 +436,7 @@ fn what_a_plugin_adds_to_a_prompt_goes_to_none_that_cannot_ask() {
         let sent = world.path("sent.jsonl").exists();
         assert_eq!(sent, goes, "{executor} {grant}: {done:?}");
         if !goes {
-            assert!(done.stderr.contains("wrote to this prompt"), "{done:?}");
+            assert!(done.stderr.contains("changed this prompt"), "{done:?}");
         }
     }
 }
@@ -461,7 +463,7 @@ fn a_prompt_of_an_agent_that_a_plugin_wrote_goes_to_none_that_cannot_ask() {
         let done = run(&world, &["--executor", executor, "Change one to two"]);
         let sent = world.path("sent.jsonl").exists();
         assert_eq!(sent, goes, "{executor} {grant}: {done:?}");
-        let says = done.stderr.contains("wrote to this prompt");
+        let says = done.stderr.contains("changed this prompt");
         assert_eq!(says, !goes, "{done:?}");
         if executor == "codex" {
             let audit = world.cli(&["audit", "list", "--json", "-n", "1000"]).stdout;
@@ -540,7 +542,7 @@ fn no_plugin_has_a_users_model_start_an_executor() {
     run(&world, &["Delegate"]);
     assert!(!world.path("sent.jsonl").exists());
     let said = world.mock.last().texts("tool").join("\n");
-    assert!(said.contains("starts no executor"), "{said}");
+    assert!(said.contains("cannot start an executor"), "{said}");
 }
 
 /// Starts a server whose model is at work, and sends a prompt for Codex that waits until it is done.

@@ -302,7 +302,7 @@ fn a_hook_before_a_command_chooses_no_provider_that_the_user_did_not() {
         }
         let (says, sent) = with_token_of(&world, &["run", "--command", "hello", "x"]);
         assert_eq!(sent, granted, "{says}");
-        assert_eq!(says.contains("a subtask does not ask"), !granted, "{says}");
+        assert_eq!(says.contains("a subtask does not use"), !granted, "{says}");
     }
 }
 
@@ -365,7 +365,7 @@ fn a_projects_plugin_does_not_say_where_a_login_of_the_users_is_sent() {
         (
             "config",
             "config: async (c) => { c.provider.acme.options.baseURL = BASE }",
-            "changed where or how this provider is asked",
+            "changed the address or the protocol of this provider",
         ),
         (
             "models",

@@ -180,7 +180,7 @@ fn a_login_that_is_refused_stores_nothing() {
     let world = World::new([]);
     for (error, says) in [
         ("access_denied", "the login was refused"),
-        ("expired_token", "nobody entered the code in time"),
+        ("expired_token", "the code was not entered in time"),
     ] {
         let stand = Stand::new(Some(error));
         let done = login(&world, &stand, "GitHub.com\n", &["-p", "github-copilot"]).exited(1);

@@ -171,7 +171,7 @@ fn a_tool_of_a_server_takes_no_name_of_ours_and_no_more_than_its_share() {
     let entry = json!({ "type": "local", "command": ["node", file], "timeout": 20_000 });
     world.config(json!({ "mcp": { "apply": entry } }));
     let ran = world.run(&["go"]);
-    let warned = "its tool apply_patch is skipped: that is the name of a tool of Outrigger";
+    let warned = "its tool apply_patch is skipped: Outrigger has a tool of that name";
     assert!(ran.stderr.contains(warned), "{}", ran.stderr);
     let body = world.mock.last().body.to_string();
     assert!(!body.contains("EVIL"), "{body}");
@@ -203,7 +203,7 @@ fn a_tool_of_a_server_takes_no_name_of_another_ones() {
     };
     world.config(json!({ "mcp": { "a_b": entry(&["tool", "more"]), "a": entry(&["b_tool"]) } }));
     let ran = world.run(&["go"]).ok();
-    let warned = "the tool a_b_tool is skipped: mcp:a and mcp:a_b both have one of that name";
+    let warned = "the tool a_b_tool is skipped: mcp:a and mcp:a_b both have a tool of that name";
     assert!(ran.stderr.contains(warned), "{}", ran.stderr);
     let tools = world.mock.last().tools();
     assert!(tools.contains(&"a_b_more".to_owned()), "{tools:?}");
@@ -302,9 +302,9 @@ fn servers_are_listed_added_and_looked_at() {
     connected    notes  local
                  server rich
                  tools  notes_say
-                 starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings ask for it
+                 starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings request it
     failed       bad  local
-                 starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings ask for it
+                 starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings request it
                  cause  MCP server bad could not be started: program /nonexistent not found (searched: PROJECT) [mcp.start]
                  hint   check `mcp.bad.command` in opencode.json; `[mcp.bad] sandbox = "full"` in your own outrigger.toml starts it outside of the sandbox of commands
     disabled     off  remote
@@ -328,10 +328,10 @@ fn servers_are_listed_added_and_looked_at() {
         .collect();
     insta::assert_snapshot!(world.plain(&lines.join("\n")), @r#"
     ok   mcp          notes connected, 1 tools
-    note mcp          notes starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings ask for it
+    note mcp          notes starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings request it
     note mcp          bad failed: MCP server bad could not be started: program /nonexistent not found (searched: PROJECT)
     note mcp          check `mcp.bad.command` in opencode.json; `[mcp.bad] sandbox = "full"` in your own outrigger.toml starts it outside of the sandbox of commands
-    note mcp          bad starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings ask for it
+    note mcp          bad starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings request it
     note mcp          off disabled
     "#);
 }
@@ -409,7 +409,7 @@ fn servers_of_the_project_wait_for_leave() {
     assert!(!tools());
     insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r"
     disabled     notes  local
-                 hint   PROJECT/.mcp.json wants it; look at it and allow it with `outrigger mcp allow notes`
+                 hint   PROJECT/.mcp.json requests it; review it, then run `outrigger mcp allow notes`
     ");
     insta::assert_snapshot!(world.cli(&["mcp", "allow"]).ok().stdout, @r#"not allowed  notes  {"command":"node","args":["${RICH:-x}",""]}"#);
     world.cli(&["mcp", "allow", "notes"]).ok();

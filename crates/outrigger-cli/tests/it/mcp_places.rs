@@ -118,7 +118,7 @@ fn nor_does_one_that_names_the_project_by_its_whole_path() {
         world.trusts_nothing();
         let listed = world.cli(&["mcp", "list"]).ok().stdout;
         assert!(
-            listed.contains("which lies in the project"),
+            listed.contains("which is in the project"),
             "{case}: {listed}"
         );
         assert!(listed.contains("`outrigger trust`"), "{case}: {listed}");
@@ -157,7 +157,7 @@ fn a_server_of_the_user_works_in_a_folder_that_nobody_trusts() {
     assert!(listed.contains("connected    s"), "{listed}");
     assert!(
         listed.contains(
-            "as you, in an empty folder: your settings ask for it, and the folder is not trusted"
+            "as you, in an empty folder: your settings request it, and the folder is not trusted"
         ),
         "{listed}"
     );
@@ -459,7 +459,7 @@ fn a_server_of_the_user_that_commands_may_rewrite_is_in_their_sandbox() {
             kept(&world, &format!("{command:?}"));
             assert!(
                 listed.contains("in the sandbox of commands")
-                    && listed.contains("commands may write what it runs"),
+                    && listed.contains("commands can change what it runs"),
                 "{command:?}: {listed}"
             );
         }

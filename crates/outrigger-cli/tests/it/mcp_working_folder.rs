@@ -147,7 +147,7 @@ fn a_server_that_needs_the_project_as_its_folder_is_in_the_sandbox_of_commands()
         let says = if full {
             "as you, in "
         } else {
-            "loads code by names from a folder that commands may write to"
+            "loads code by name from a folder that commands can change"
         };
         assert!(listed.contains(says), "{listed}");
         if !full {

@@ -42,7 +42,7 @@ fn a_question_without_a_terminal_is_refused_at_once() {
 
     ! permission requested: bash (echo ran > ran.txt)
     ✗ bash echo ran > ran.txt failed  N ms
-    Error: Permission was not given: bash (echo ran > ran.txt) has to be asked for, and there is nobody to ask. (Allow it under `permission` in opencode.json, or run with --auto.)
+    Error: Permission was not given: bash (echo ran > ran.txt) needs approval, and no user is available. (Allow it under `permission` in opencode.json, or run with --auto.)
     ");
     assert!(!world.path("ran.txt").exists());
     assert_eq!(world.mock.requests().len(), 1);

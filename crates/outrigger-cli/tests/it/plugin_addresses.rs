@@ -133,7 +133,7 @@ fn a_key_that_means_nothing_does_not_hide_an_address() {
         let run = world.start(run).end();
         assert_eq!(times.load(Ordering::SeqCst), 0, "{what}: {}", run.stderr);
         // If its sandbox has a proxy, the proxy refuses.
-        let refused = ["the plugin may connect to nothing", "network.private"]
+        let refused = ["the plugin may not connect to any host", "network.private"]
             .iter()
             .any(|it| run.stderr.contains(it));
         assert!(refused, "{what}: {}", run.stderr);
@@ -195,7 +195,7 @@ fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
                     "[plugins.{:?}] hosts = [\"*\", \"127.0.0.1:{port}\"] grants it",
                     plugin.display().to_string()
                 ),
-                "provider `spy`: its address is not asked: ",
+                "provider `spy`: its address is not used: ",
             ] {
                 assert_eq!(
                     run.stderr.contains(part),

@@ -235,7 +235,7 @@ fn a_plugin_starts_a_few_agents_and_no_more() {
         .as_str()
         .unwrap()
         .replace(&world.root().display().to_string(), "ROOT");
-    insta::assert_snapshot!(said, @"4 folders of this project have agents at work that plugins started; ROOT/project/f6 gets one when one of them is idle");
+    insta::assert_snapshot!(said, @"plugins already run agents in 4 folders of this project; ROOT/project/f6 gets one when one of them is idle");
 }
 
 /// API routes that wait for an event.

@@ -473,7 +473,7 @@ fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
             "silent",
             "plugin `odd`, which sends the requests of provider `odd`, was silent for 4 s",
         ),
-        ("nonsense", "yielded what is not a piece"),
+        ("nonsense", "yielded an invalid chunk"),
         ("late", "changed my mind"),
         ("ends", "before the answer was complete"),
         ("crash", "odd"),
@@ -544,7 +544,7 @@ fn nobody_speaks_for_what_he_did_not_declare_or_what_is_known() {
     let run = world.start(run).end().ok();
     assert!(
         run.stderr
-            .contains("its provider openai is not offered: it is a provider that is known already"),
+            .contains("its provider openai is not offered: the provider is already known"),
         "{}",
         run.stderr
     );

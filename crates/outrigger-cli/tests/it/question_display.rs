@@ -185,7 +185,7 @@ fn always_ends_when_a_server_changes_its_tool() {
     person.sees("x: third\n");
     let screen = person.screen();
     assert!(
-        screen.contains("because │ its server changed what the tool says"),
+        screen.contains("because │ its server changed the tool's definition"),
         "{screen}"
     );
     assert!(!screen.contains("│ x: second"), "{screen}");

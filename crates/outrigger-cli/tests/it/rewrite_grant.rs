@@ -239,7 +239,7 @@ fn always_for_a_plugin_that_shares_its_process_counts_once() {
     assert!(wait_until(WAIT_TIMEOUT, || world.lines("ran.txt").len() == 3));
     let said = server.stop().stderr;
     assert!(
-        said.contains("the answer counts for this call alone"),
+        said.contains("the answer applies to this call only"),
         "{said}"
     );
 }

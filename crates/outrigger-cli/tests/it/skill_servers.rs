@@ -155,9 +155,9 @@ fn servers_of_a_skill_that_is_not_the_users_wait_for_leave() {
     };
     insta::assert_snapshot!(tried(), @r#"
     <skill_mcp_servers>
-      <server name="counter">not started: ROOT/shared/skills/count/SKILL.md wants it; the user has to look at it and allow it with `outrigger mcp allow count:counter`</server>
+      <server name="counter">not started: ROOT/shared/skills/count/SKILL.md requests it; the user must review it and run `outrigger mcp allow count:counter`</server>
     </skill_mcp_servers>
-     WARN [mcp:counter] of the skill count: ROOT/shared/skills/count/SKILL.md wants it; the user has to look at it and allow it with `outrigger mcp allow count:counter`
+     WARN [mcp:counter] of the skill count: ROOT/shared/skills/count/SKILL.md requests it; the user must review it and run `outrigger mcp allow count:counter`
     "#);
     assert!(pids(&world).is_empty());
     let listed = world.cli(&["mcp", "allow"]).ok().stdout;
@@ -204,7 +204,7 @@ fn a_server_that_cannot_start_is_reported_and_the_skill_is_there() {
       </server>
       <server name="count">not started: HOME/.claude/skills/count/mcp.json: not valid JSON: key must be a string at line 1 column 3</server>
       <server name="missing">not started: HOME/.claude/skills/count/SKILL.md: the variable NOT_SET is not set</server>
-      <server name="taken">not started: a server of that name is configured; its tools count</server>
+      <server name="taken">not started: a server of that name is configured; its tools are used</server>
       <server name="nothing">not started: HOME/.claude/skills/count/SKILL.md: it has neither `command` nor `url`</server>
     </skill_mcp_servers>
     "#);

@@ -93,12 +93,12 @@ fn one_session_in_two_processes() {
     let id = sessions[0]["id"].as_str().unwrap().to_owned();
     let second = world.run(&["-s", &id, "me too"]).exited(1);
     insta::assert_snapshot!(second.stderr.replace(&id, "ID"), @r"
-    error: session `ID` is at work in another process [agent.busy]
+    error: session `ID` is in use by another process [agent.busy]
       hint: wait for it, or start a new session without -c and -s
     ");
     let refused = world.cli(&["session", "delete", &id]).exited(1);
     insta::assert_snapshot!(refused.stderr.replace(&id, "ID"), @r"
-    error: session `ID` is at work in another process [agent.busy]
+    error: session `ID` is in use by another process [agent.busy]
       hint: wait for it, or start a new session without -c and -s
     ");
     running.signal(rustix::process::Signal::INT);

@@ -22,7 +22,7 @@ fn a_plugin_that_fails_is_an_error_by_flag_setting_and_variable() {
     insta::assert_snapshot!(world.plain(&by_flag.stderr), @r"
     ! plugin throws failed: plugin throws failed at server: export `P`: no database (while starting)
     error: 1 of the plugins did not load, and strict_plugins makes that an error: throws is failed (while starting): plugin throws failed at server: export `P`: no database [plugin.strict]
-      hint: `outrigger plugin list` says more; mend or disable them, or leave out --strict-plugins (setting strict_plugins)
+      hint: `outrigger plugin list` shows why; fix or disable them, or omit --strict-plugins (setting strict_plugins)
     ");
     assert_eq!(by_flag.stdout, "");
     let by_variable = world.run_with(&[("OUTRIGGER_STRICT_PLUGINS", "on")], &["hi"]);

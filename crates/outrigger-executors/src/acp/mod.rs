@@ -88,7 +88,7 @@ impl Acp {
             let words = detail.map_or_else(|| error.to_owned(), |it| format!("{error}: {it}"));
             if id == SESSION && self.task.resume.take().is_some() {
                 let words = format!(
-                    "It begins a new session, since it has the earlier one no more: {words}"
+                    "It starts a new session, as the previous one no longer exists: {words}"
                 );
                 self.is_loading = false;
                 return vec![as_it_came(&words, at), self.begin_session()];
@@ -110,7 +110,7 @@ impl Acp {
                         .map(|it| json!({ "type": "image", "mimeType": it.mime, "data": it.data })),
                 );
                 if !self.takes_images && prompt.len() > 1 {
-                    let words = "It takes no pictures: they were skipped.";
+                    let words = "It does not accept images: they were skipped.";
                     steps.push(as_it_came(words, at));
                     prompt.truncate(1);
                 }
@@ -171,7 +171,7 @@ impl Acp {
             _ if self.is_cancelled => End::Cancelled,
             Some("end_turn") => End::Done,
             Some("cancelled") => End::Cancelled,
-            Some("refusal") => End::Failed("it refused to go on".to_owned()),
+            Some("refusal") => End::Failed("it refused to continue".to_owned()),
             other => End::Failed(format!("it stopped: {}", other.unwrap_or("no reason"))),
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn answer(id: &Value, result: &Value) -> Step {
 
 /// Creates the error for an unknown method of the agent.
 pub(crate) fn no_method(id: &Value, method: &str) -> Step {
-    let message = format!("{method} is not offered");
+    let message = format!("{method} is not supported");
     let error = json!({ "code": RpcError::NO_METHOD, "message": message });
     send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
 }

@@ -137,7 +137,7 @@ async fn one_that_crashes_says_why() {
         },
     )
     .await;
-    let words = "it ended before it was done: Segmentation fault";
+    let words = "it exited early: Segmentation fault";
     assert_eq!(end, End::Failed(words.into()));
     assert_eq!(kept.texts, ["I begin."]);
     assert_eq!(kept.session.as_deref(), Some("abc"));
@@ -162,7 +162,7 @@ async fn one_that_hangs_is_ended() {
             },
         )
         .await;
-        let words = "it says nothing any more, and was ended";
+        let words = "it stopped responding, and was ended";
         assert_eq!(end, End::Failed(words.into()));
         assert!(begun.elapsed() >= waits && begun.elapsed() < waits + Duration::from_secs(2));
     }
@@ -185,7 +185,7 @@ async fn one_that_reads_nothing_is_ended() {
         },
     )
     .await;
-    let words = "it does not read what it is sent, and was ended";
+    let words = "it stopped reading its input, and was ended";
     assert_eq!(end, End::Failed(words.into()));
 }
 

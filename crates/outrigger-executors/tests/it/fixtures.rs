@@ -289,7 +289,7 @@ fn failures_are_reported_in_words() {
         (
             "acp:x",
             r#"{"id":3,"result":{"stopReason":"refusal"}}"#,
-            "it refused to go on",
+            "it refused to continue",
         ),
     ];
     for (executor, line, words) in cases {

@@ -46,7 +46,7 @@ impl Pages {
     /// Answers with the status, `null` while it may still change, and with what is not met.
     pub(crate) fn judge(&self, it: &Judged) -> Answer {
         if it.expect.iter().any(Expectation::is_empty) {
-            return Err(Failure::new("kernel.request", "`expect` says nothing"));
+            return Err(Failure::new("kernel.request", "`expect` is empty"));
         }
         let field = verdict::unmet_field(
             it.kind,

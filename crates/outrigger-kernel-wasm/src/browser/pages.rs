@@ -214,7 +214,7 @@ impl Pages {
 
     pub(crate) fn unmet(&mut self, tab: &str, expected: &[Expectation]) -> Answer {
         if expected.iter().any(Expectation::is_empty) {
-            return Err(Failure::new("kernel.request", "`expect` says nothing"));
+            return Err(Failure::new("kernel.request", "`expect` is empty"));
         }
         let unmet = expect::unmet(expected, &self.view(tab)?.facts);
         let sentence = if unmet.is_empty() {

@@ -92,7 +92,7 @@ impl<'a> Outside<'a> {
         }
         let folder = self.folder().map_err(|error| {
             refusal(
-                format!("no empty folder to start it in can be made: {error}"),
+                format!("cannot create an empty folder to start it in: {error}"),
                 TRUST,
             )
         })?;
@@ -111,7 +111,7 @@ impl<'a> Outside<'a> {
 
     fn refused(&self, path: &Path) -> LaunchRefusal {
         let reason = format!(
-            "it names {}, which lies in the project, and the folder is not trusted",
+            "it names {}, which is in the project, and the folder is not trusted",
             path.display()
         );
         refusal(reason, TRUST)

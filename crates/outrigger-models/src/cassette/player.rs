@@ -46,10 +46,10 @@ impl Player {
         let head: Head = lines
             .next()
             .and_then(|(_, line)| serde_json::from_str(line).ok())
-            .ok_or_else(|| error("the first line is not that of a cassette".into()))?;
+            .ok_or_else(|| error("the first line is not a cassette header".into()))?;
         if head.cassette != FORM {
             return Err(error(format!(
-                "has form {}, and this version reads form {FORM}",
+                "has format {}, and this version reads format {FORM}",
                 head.cassette
             )));
         }

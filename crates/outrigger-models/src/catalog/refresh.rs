@@ -32,7 +32,7 @@ pub enum CatalogError {
     #[error("fetching the model catalog is switched off")]
     Off,
     /// The URL cannot be requested.
-    #[error("the model catalog's address {url} is not asked: {reason}")]
+    #[error("the model catalog's address {url} is not used: {reason}")]
     Address {
         /// URL.
         url: String,

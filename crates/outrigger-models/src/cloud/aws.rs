@@ -76,8 +76,8 @@ fn keys(settings: &Settings) -> Result<Keys, String> {
         in_section(&text.ok()?, section)
     }).ok_or_else(|| {
         format!(
-            "there are no keys of AWS: set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (`aws \
-             configure export-credentials --profile {profile} --format env` prints them for logins and roles, too)"
+            "no AWS credentials: set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (`aws \
+             configure export-credentials --profile {profile} --format env` prints them, also for logins and roles)"
         )
     })
 }
@@ -155,7 +155,7 @@ impl Signing<'_> {
         let put = signed.into_iter().skip(1);
         for (name, value) in put.chain([("authorization", authorization)]) {
             let mut value = HeaderValue::from_str(&value)
-                .map_err(|_| "a key of AWS has characters that cannot be sent")?;
+                .map_err(|_| "an AWS key has characters that cannot be sent")?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }

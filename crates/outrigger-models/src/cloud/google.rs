@@ -100,7 +100,7 @@ impl Tokens {
     /// URL a folder's configuration names.
     pub(super) async fn put(&self, url: &str, headers: &mut HeaderMap) -> Result<(), String> {
         if !may_have_tokens(url) {
-            return Err(format!("a token of Google is not sent to {url}"));
+            return Err(format!("a Google token is not sent to {url}"));
         }
         let mut token = self.token.lock().await;
         let current = match token.take().filter(|it| it.until > now() + SLACK) {
@@ -125,11 +125,11 @@ impl Tokens {
 
     async fn get(&self) -> Result<Token, String> {
         let file = self.file().ok_or(
-            "there are no credentials of Google: GOOGLE_APPLICATION_CREDENTIALS names none, and there is no home folder",
+            "no Google credentials: GOOGLE_APPLICATION_CREDENTIALS is not set, and there is no home folder",
         )?;
         let wrong = |reason: String| {
             format!(
-                "the credentials of Google in {} cannot be used: {reason} (a key of a service account, named by \
+                "cannot use the Google credentials in {}: {reason} (a key of a service account, named by \
                  GOOGLE_APPLICATION_CREDENTIALS, or `gcloud auth application-default login`)",
                 file.display()
             )
@@ -138,7 +138,7 @@ impl Tokens {
             .map_err(|error| wrong(error.to_string()))?;
         // Its content is not shown.
         let account: Account = serde_json::from_slice(&text).map_err(|_| {
-            wrong("they are of another kind than `service_account` and `authorized_user`".into())
+            wrong("their type is neither `service_account` nor `authorized_user`".into())
         })?;
         let (url, form) = account.request().map_err(wrong)?;
         let answer = post_form(&url, &form).await?;

@@ -153,7 +153,7 @@ fn host(name: &str) -> Result<&str, String> {
     if fits && !name.is_empty() {
         Ok(name)
     } else {
-        Err(format!("`{name}` is not part of a host's name"))
+        Err(format!("`{name}` cannot be part of a host name"))
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
                 "gpt",
                 json!({"resourceName": "evil.example/"}),
                 vec![],
-                "`evil.example/` is not part of a host's name",
+                "`evil.example/` cannot be part of a host name",
             ),
             (
                 azure,
@@ -257,7 +257,7 @@ mod tests {
                 "zai.glm",
                 json!({"region": "x.evil"}),
                 vec![],
-                "`x.evil` is not part of a host's name",
+                "`x.evil` cannot be part of a host name",
             ),
             (
                 bedrock,

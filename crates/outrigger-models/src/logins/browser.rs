@@ -123,6 +123,6 @@ impl Browser {
 pub(super) fn random() -> Result<String, String> {
     let mut bytes = [0; 32];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| "the system gives no random numbers".to_owned())?;
+    filled.map_err(|_| "the system provides no random numbers".to_owned())?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }

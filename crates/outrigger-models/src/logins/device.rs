@@ -105,7 +105,7 @@ impl Device {
             }
             let next = Instant::now() + Duration::from_secs_f64(seconds);
             if next > self.wait.until {
-                return Err("nobody entered the code in time: begin the login anew".to_owned());
+                return Err("the code was not entered in time: start the login again".to_owned());
             }
             sleep(next - Instant::now()).await;
         }
@@ -182,7 +182,7 @@ fn said(answer: Result<TokenResponse, String>) -> PollResult {
             PollResult::Over("the login was refused".to_owned())
         }
         Some("expired_token") => {
-            PollResult::Over("nobody entered the code in time: begin the login anew".to_owned())
+            PollResult::Over("the code was not entered in time: start the login again".to_owned())
         }
         _ => PollResult::Over(answer.refusal()),
     }

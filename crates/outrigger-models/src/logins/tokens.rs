@@ -84,14 +84,14 @@ impl LoginTokens {
         let api = self.api(Some(&stored));
         if !is_at(url, &api) {
             return Err(Unsigned::Login(format!(
-                "the login at {} goes to {api} only, and the configuration names another address (`options.baseURL`)",
+                "the login at {} is valid for {api} only, and the configuration sets another address (`options.baseURL`)",
                 self.service.name()
             )));
         }
         if self.has_ended(&stored) {
             let (name, provider) = (self.service.name(), self.service.provider());
             return Err(Unsigned::Login(format!(
-                "the login at {name} has ended; `outrigger auth login {provider}` makes a new one"
+                "the login at {name} has expired; `outrigger auth login {provider}` logs in again"
             )));
         }
         let stored = if self.is_due(&stored) {
@@ -138,7 +138,7 @@ impl LoginTokens {
     }
 
     fn nobody(&self) -> Unsigned {
-        Unsigned::Login(format!("nobody is logged in at {}", self.service.name()))
+        Unsigned::Login(format!("not logged in at {}", self.service.name()))
     }
 
     fn is_due(&self, stored: &Stored) -> bool {
@@ -166,7 +166,7 @@ impl LoginTokens {
         if stored.origin == Origin::OpenCode {
             // It would become invalid for OpenCode, whose file is not written.
             return Err(Unsigned::Login(format!(
-                "the login at {} that OpenCode has stored has ended: OpenCode renews it when it is used",
+                "the login at {} that OpenCode has stored has expired: OpenCode renews it when it is used",
                 self.service.name()
             )));
         }

@@ -347,12 +347,12 @@ impl Models {
         let reached = entry.is_some_and(|entry| entry.pointer("/options/baseURL").is_some());
         if says("npm") || says("api") || says("models") || reached {
             return Some(format!(
-                "it is configured (`provider.{id}`); `npm: \"plugin\"` there would let a plugin speak for it"
+                "it is configured (`provider.{id}`); `npm: \"plugin\"` there lets a plugin implement it"
             ));
         }
         let known = PRESETS.iter().any(|preset| preset.id == id)
             || self.inner.catalog.provider(id).is_some();
-        known.then(|| "it is a provider that is known already".to_owned())
+        known.then(|| "the provider is already known".to_owned())
     }
 
     /// Returns the usable providers, with keys removed; for lists and the API.

@@ -44,7 +44,7 @@ impl Models {
         if info.api.npm == crate::adapters::plugin::NPM && provider.own.is_none() {
             return Err(ModelError::Config {
                 provider: id.to_owned(),
-                message: "is a plugin's (`npm: \"plugin\"`), and no plugin that runs brings it"
+                message: "is implemented by a plugin (`npm: \"plugin\"`), and no running plugin provides it"
                     .into(),
             });
         }
@@ -94,7 +94,7 @@ impl Models {
             Some(_) => {
                 return Err(ModelError::Config {
                     provider: provider.id.clone(),
-                    message: "`options.record` is not the name of a file".into(),
+                    message: "`options.record` is not a file name".into(),
                 });
             }
         };

@@ -113,9 +113,9 @@ async fn a_login_on_another_device_waits_until_the_user_has_decided() {
     for (code, asked, want) in [
         ("good", 1, "gho-token-1"),
         ("later", 2, "gho-token-1"),
-        ("slow", 1, "nobody entered the code in time"),
+        ("slow", 1, "the code was not entered in time"),
         ("denied", 1, "the login was refused"),
-        ("expired", 1, "nobody entered the code in time"),
+        ("expired", 1, "the code was not entered in time"),
         ("odd", 1, "answers 200 OK: device_flow_disabled"),
     ] {
         let count = AtomicUsize::new(0);

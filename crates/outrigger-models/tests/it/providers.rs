@@ -143,7 +143,7 @@ fn names_that_do_not_exist_come_with_near_ones() {
     model.unknown_model | provider `anthropic` has no model `claude-haiku-45`; near: `claude-haiku-4-5`, `claude-fable-5`, `claude-opus-4-5` | check the name, or add it under `provider.anthropic.models["claude-haiku-45"]` in opencode.json
     model.unknown_model | provider `mock` has no model `m2` | check the name, or add it under `provider.mock.models["m2"]` in opencode.json
     model.no_key | no API key for provider `openai` | `outrigger auth login -p openai` stores one, or set OPENAI_API_KEY or `provider.openai.options.apiKey` in opencode.json
-    model.unsupported_provider | provider `bed` uses `@ai-sdk/cohere`, which Outrigger cannot speak | if the service has an OpenAI-compatible endpoint, set `npm` to "@ai-sdk/openai-compatible" and `options.baseURL` to it
+    model.unsupported_provider | provider `bed` uses `@ai-sdk/cohere`, which Outrigger does not support | if the service has an OpenAI-compatible endpoint, set `npm` to "@ai-sdk/openai-compatible" and `options.baseURL` to it
     "#);
 }
 

@@ -70,7 +70,7 @@ fn parsed(key: &str, list: &[String]) -> Hosts {
 
 fn record(it: &Connection) -> AuditRecord {
     let more =
-        (it.unreported > 0).then(|| format!("{} refusals before it are not listed", it.unreported));
+        (it.unreported > 0).then(|| format!("{} earlier refusals are not listed", it.unreported));
     let address = it.address.map(|address| address.to_string());
     let detail: Vec<String> = std::iter::once(it.client.clone())
         .chain(address)

@@ -145,7 +145,7 @@ impl Scope {
 /// Creates the error for a folder that is not there, which a plugin's client does not reach.
 pub(crate) fn absent(folder: &Path) -> ApiError {
     ApiError::missing(format!(
-        "There is no folder {}: a plugin's client reaches folders that are there",
+        "There is no folder {}: a plugin's client can only use folders that exist",
         folder.display()
     ))
 }

@@ -208,7 +208,7 @@ impl Feed {
                 }
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!(
-                        "[server] a client was too slow for the events: {missed} are lost, its stream is ended"
+                        "[server] a client read its events too slowly: {missed} are lost, its stream is closed"
                     );
                     return None;
                 }
@@ -260,7 +260,7 @@ async fn fill(mut feed: Feed, backlog: Arc<Backlog>) {
         } else if feed.scope.is_some() {
             missed += 1;
         } else {
-            tracing::warn!("[server] a client does not read its events: its stream is ended");
+            tracing::warn!("[server] a client does not read its events: its stream is closed");
             return backlog.cut();
         }
     }

@@ -128,7 +128,7 @@ async fn interrupted(
     from_plugin: Option<Extension<FromPlugin>>,
 ) -> JsonResult<Value> {
     if from_plugin.is_some() {
-        return Err(ApiError::forbidden("a plugin goes on with no turn"));
+        return Err(ApiError::forbidden("a plugin cannot resume a turn"));
     }
     // A turn that runs here is not abandoned.
     let turn = if agent.statuses().contains_key(&id) {
@@ -185,7 +185,7 @@ async fn grant(
 ) -> JsonResult<Value> {
     if user.is_none() {
         return Err(ApiError::forbidden(
-            "only the person at the program changes what plugins may do: `outrigger plugin grant`",
+            "only the user can change what plugins may do: `outrigger plugin grant`",
         ));
     }
     let file = agent.grant(&id)?;

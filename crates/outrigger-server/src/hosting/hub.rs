@@ -201,7 +201,7 @@ impl Hub {
 
     async fn start(&self, directory: PathBuf) -> Result<Instance, AgentError> {
         if *self.inner.closing.borrow() {
-            return Err(AgentError::Lost("the server is ending".to_owned()));
+            return Err(AgentError::Lost("the server is shutting down".to_owned()));
         }
         let origin = Arc::new(Origin {
             directory: directory.clone(),

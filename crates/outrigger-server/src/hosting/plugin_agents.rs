@@ -86,7 +86,7 @@ impl Hub {
                 NamedError::new(
                     "TooManyAgents",
                     format!(
-                        "{MAX_STARTED} folders of this project have agents at work that plugins started; {} gets one when \
+                        "plugins already run agents in {MAX_STARTED} folders of this project; {} gets one when \
                          one of them is idle",
                         folder.display()
                     ),

@@ -131,7 +131,7 @@ async fn snapshot(
     let waiting = instance.agent.changed_settings().await;
     if waiting != looked.waiting && !waiting.is_empty() {
         tracing::warn!(
-            "[config] {}: {} while this server ran: what runs is left as it is until `outrigger config allow`",
+            "[config] {}: {} while this server ran: nothing changes until `outrigger config allow`",
             directory.display(),
             waiting.join(", ")
         );
@@ -198,7 +198,7 @@ impl Hub {
             return false;
         };
         tracing::info!(
-            "[plugin] {}: other plugins should run now ({}); they are loaded anew",
+            "[plugin] {}: other plugins should run now ({}); they are reloaded",
             directory.display(),
             plugins.join(", ")
         );

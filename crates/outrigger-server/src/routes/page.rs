@@ -80,17 +80,14 @@ struct Given {
 async fn sign_in(page: Option<Extension<PageAt>>, Json(typed): Json<Typed>) -> JsonResult<Given> {
     let Extension(page) = page.ok_or_else(none_needed)?;
     if typed.instance != page.session.instance() {
-        let error = NamedError::new(
-            "Conflict",
-            "the server was started again: load the page anew",
-        );
+        let error = NamedError::new("Conflict", "the server was restarted: reload the page");
         return Err(ApiError::named(StatusCode::CONFLICT, error));
     }
     let signed_in = page
         .session
         .sign_in(&typed.user, &typed.nonce, &typed.proof)
         .ok_or_else(|| {
-            let error = NamedError::new("Unauthorized", "that is not the password of this server");
+            let error = NamedError::new("Unauthorized", "wrong password");
             ApiError::named(StatusCode::UNAUTHORIZED, error)
         })?;
     Ok(Json(Given {

@@ -67,7 +67,7 @@ async fn named(request: Request) -> Result<String, ApiError> {
     }
     if request.extensions().get::<FromPlugin>().is_some() {
         return Err(ApiError::forbidden(
-            "a plugin does not change the state of plugins",
+            "a plugin cannot change the state of plugins",
         ));
     }
     let Json(named) = request

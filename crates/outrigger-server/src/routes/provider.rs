@@ -47,11 +47,11 @@ async fn of_its_own(
             Some(plugin) if agent.owns_auth(plugin, &id) => Some(
                 "its own login did not store it, and the plugin has no `model = true`".to_owned(),
             ),
-            _ => Some(format!("it does not bring the authentication of {id}")),
+            _ => Some(format!("it does not provide the authentication of {id}")),
         };
         if let Some(why) = why {
             return ApiError::forbidden(format!(
-                "the credential of {id} is not this plugin's to change: {why}"
+                "this plugin cannot change the credential of {id}: {why}"
             ))
             .into_response();
         }

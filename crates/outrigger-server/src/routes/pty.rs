@@ -206,7 +206,7 @@ async fn connect(
         may_open(&headers) && ticket.is_none_or(|ticket| agent.use_pty_ticket(&id, &ticket));
     if !let_in {
         return ApiError::forbidden(
-            "the ticket is not good for this terminal, or the page is not of this server",
+            "the ticket is invalid for this terminal, or the page is from another server",
         )
         .into_response();
     }
@@ -216,7 +216,7 @@ async fn connect(
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
         Err(_) => {
-            return ApiError::bad_request("a terminal is shown over a WebSocket").into_response();
+            return ApiError::bad_request("a terminal requires a WebSocket").into_response();
         }
     };
     let from = first_output(query.cursor.as_deref());

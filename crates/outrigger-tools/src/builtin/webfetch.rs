@@ -189,7 +189,7 @@ fn redirected(from: &Url, answer: &Response, ctx: &ToolContext) -> Result<Option
         return Err(refused("a rule denies it".to_owned()));
     }
     if is_local(&to) && to.origin() != from.origin() && !ctx.host.names_address(to.as_str()) {
-        let why = "it is of this machine or its network, and no rule allows it by name";
+        let why = "it is on this machine or its network, and no rule allows it by name";
         return Err(refused(why.to_owned()));
     }
     Ok(Some(to))

@@ -275,7 +275,7 @@ export class Writer {
 
   async #check(action: Fields, wanted: boolean): Promise<Done> {
     const element = await this.#element(action)
-    if ((await element.describe())['checked'] === wanted) return { value: String(wanted), notes: ['It was so already.'] }
+    if ((await element.describe())['checked'] === wanted) return { value: String(wanted), notes: ['It was already in that state.'] }
     await this.#click(await element.locate('click'), 1, 'left')
     return { value: String((await element.describe())['checked'] === true), notes: [] }
   }
@@ -286,11 +286,11 @@ export class Writer {
       const element = await this.#element(action)
       this.context.host.desk.check(this.grant)
       const moved = action['by'] ? await element.run(SCROLL, by['x'] ?? 0, by['y'] ?? 0) : await element.run(SCROLL, null, null)
-      return { notes: moved['moved'] === true ? [] : ['Nothing moved: it is at its end.'] }
+      return { notes: moved['moved'] === true ? [] : ['Nothing moved: it is already at the end.'] }
     }
     const said = await this.#send('Runtime.evaluate', { expression: `(${SCROLL.replace(/^\/\/.*$/m, '')}).call(document, ${Number(by['x'])}, ${Number(by['y'])})`, returnByValue: true })
     const moved = ((said['result'] as Fields)['value'] ?? {}) as Fields
-    return { notes: moved['moved'] === true ? [] : ['Nothing moved: it is at its end.'] }
+    return { notes: moved['moved'] === true ? [] : ['Nothing moved: it is already at the end.'] }
   }
 
   async #navigate(url: string): Promise<Done> {

@@ -150,7 +150,7 @@ async function leased(context: Context, { tab: it, url, about, aim }: Planned): 
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'lease.person')) throw error
     const what = `${about.kind.replaceAll('_', ' ')} ${aim.words}`.trim()
-    const title = `You have clicked or typed in the tab ${it.name}. May the agent go on in it with: ${what}`
+    const title = `You have clicked or typed in the tab ${it.name}. May the agent continue in it with: ${what}`
     if (!(await host.questions.ask(call.session_id, { permission: 'browser', pattern: url, always: null, title }, stopped))) throw error
     await host.desk.handBack(it)
     return host.desk.lease(it, owner)

@@ -110,7 +110,7 @@ impl Bootstrap {
             let rules = UserRules::of(users);
             for lifted in rules.hold_agents(&mut all, default.as_deref(), places) {
                 tracing::debug!(
-                    "[config] the folder is not trusted, and its rules lift nothing: `{}` of {} stays as it is for {}",
+                    "[config] the folder is not trusted, so its rules loosen nothing: `{}` of {} still applies to {}",
                     lifted.kept.permission,
                     lifted.kept.pattern,
                     lifted.agent
@@ -130,8 +130,8 @@ fn warn_of_lifted(lifted: &[LiftedRule], plugins: &[(PluginId, String)]) {
     let kept = format!("`{}` of {}", kept.permission, kept.pattern);
     for (plugin, name) in plugins {
         tracing::warn!(
-            "[config] the plugin {} gives agents rules that would lift what holds without it ({kept} for {agent}): these are skipped \
-             (`approve = true` under [plugins.\"{name}\"] in your own outrigger.toml lets them count)",
+            "[config] the plugin {} gives agents rules that would loosen existing ones ({kept} for {agent}): they are skipped \
+             (`approve = true` under [plugins.\"{name}\"] in your own outrigger.toml allows them)",
             plugin.0
         );
     }

@@ -70,8 +70,8 @@ impl Bootstrap {
         for (pointer, model, name) in held {
             remove_null(value, &pointer);
             tracing::warn!(
-                "[config] a plugin chose {model} at {pointer}, and you have not chosen that provider: it is ignored; `model = true` \
-                 under [plugins.\"{name}\"] in your own outrigger.toml lets it"
+                "[config] a plugin chose {model} at {pointer}, but you have not chosen that provider: it is ignored; `model = true` \
+                 under [plugins.\"{name}\"] in your own outrigger.toml allows it"
             );
         }
     }

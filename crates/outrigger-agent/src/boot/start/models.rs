@@ -80,7 +80,7 @@ fn login_servers(boot: &Boot) -> LoginServers {
     };
     LoginServers::stand_in(named).unwrap_or_else(|| {
         tracing::warn!(
-            "[auth] OUTRIGGER_LOGIN_SERVER is ignored: it names no address of this machine (http://127.0.0.1:PORT)"
+            "[auth] OUTRIGGER_LOGIN_SERVER is ignored: it is not a loopback address (http://127.0.0.1:PORT)"
         );
         LoginServers::default()
     })

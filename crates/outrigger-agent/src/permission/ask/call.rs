@@ -9,7 +9,7 @@ use crate::state::{PermissionServices, ToolServices};
 
 /// Why a previously allowed tool needs approval again.
 pub(super) const TOOL_CHANGED: &str =
-    "its server changed what the tool says of itself since you allowed it with \"always\"";
+    "its server changed the tool's definition since you allowed it with \"always\"";
 
 impl PermissionServices {
     /// Adds the call to the metadata of a question. The metadata of a tool, which may be a plugin's, cannot replace it.

@@ -51,8 +51,8 @@ impl AgentState {
             let metadata = json!({
                 "command": command,
                 "reason": format!(
-                    "{again}it failed in the sandbox of commands ({why}); what it starts may have been changed by that; \
-                     run it once more, outside of the sandbox? Plugins and other commands are frozen meanwhile"
+                    "{again}it failed in the command sandbox ({why}) and may have changed what it starts; run it \
+                     again outside the sandbox? Plugins and other commands are frozen meanwhile"
                 ),
                 "output": printed,
             });

@@ -141,7 +141,7 @@ impl Question<'_> {
         }
         if let Some(why) = &self.ask.unclear {
             text.push_str(&format!(
-                " What it runs is not certain: it has {why}; plainer commands are held against the rules one by one."
+                " Cannot determine what it runs: it has {why}; simpler commands are matched against the rules one by one."
             ));
         }
         text

@@ -148,7 +148,7 @@ fn answered(
         (Reply::Once, _) => Ok(allowed("ask -> once")),
         (Reply::Always, _) => Ok(allowed(ALWAYS)),
         (Reply::Reject, _) if answering == Answering::Refuse => Err(Refusal::User(format!(
-            "Permission was not given: {text} has to be asked for, and there is nobody to ask."
+            "Permission was not given: {text} needs approval, and no user is available."
         ))),
         (Reply::Reject, Some(message)) => Err(Refusal::Rule(format!(
             "{who} rejected permission for this tool call ({text}) with the following feedback: {message}"

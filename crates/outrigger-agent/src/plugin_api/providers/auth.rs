@@ -129,8 +129,8 @@ impl AgentState {
             owner,
         ) {
             return tracing::warn!(
-                "[provider {provider}] the models that the project's plugin {} lists are skipped: they are asked elsewhere, and \
-                 the plugin {owner} of yours authenticates this provider",
+                "[provider {provider}] the models that the project's plugin {} lists are skipped: they use \
+                 another address, and your plugin {owner} authenticates this provider",
                 hook.plugin
             );
         }
@@ -157,8 +157,8 @@ impl AgentState {
         let name = speaker.name.as_ref().unwrap_or(&hook.plugin);
         for place in outrigger_contributions::model_settings::hold_listed_models(before, models) {
             tracing::warn!(
-                "[provider {provider}] the plugin {} changed `{place}`, which decides whose account pays for requests or what answers \
-                 them: it stays as it was; `model = true` under [plugins.\"{name}\"] in your own outrigger.toml lets it",
+                "[provider {provider}] the plugin {} changed `{place}`, which decides whose account pays for \
+                 requests or what answers them: the change is ignored; `model = true` under [plugins.\"{name}\"] in your own outrigger.toml allows it",
                 hook.plugin
             );
         }
@@ -226,15 +226,15 @@ impl AgentState {
             let name = self.plugins.host.grant_name(&id).unwrap_or(hook.plugin);
             tracing::warn!(
                 "[provider {provider}] a plugin wants to use its credential, which another login stored: `model = true` under \
-                 [plugins.\"{name}\"] in your own outrigger.toml lets it, as does a login by the plugin (`outrigger auth login`)"
+                 [plugins.\"{name}\"] in your own outrigger.toml allows it, as does a login by the plugin (`outrigger auth login`)"
             );
             return;
         }
         // Its requests would carry its credential to the URL that the other plugin sets.
         if let Some(other) = self.diverted_by(&hook) {
             return tracing::warn!(
-                "[provider {provider}] the login by the plugin {} is not used: the plugin {other} changed where or how this provider is \
-                 asked",
+                "[provider {provider}] the login by the plugin {} is not used: the plugin {other} changed the \
+                 address or the protocol of this provider",
                 hook.plugin
             );
         }

@@ -57,7 +57,7 @@ impl AgentState {
         for provider in self.plugins.host.providers() {
             let id = provider.declared.id.clone();
             let why = if taken.contains(&id) {
-                Some("another plugin brings it".to_owned())
+                Some("another plugin provides it".to_owned())
             } else {
                 self.models.taken(&id)
             };

@@ -62,8 +62,8 @@ impl PluginServices {
         Some(match proxy {
             Ok(proxy) => Route::Proxy(proxy),
             Err(why) => {
-                tracing::warn!("[provider {provider}] its address is not asked: {why}");
-                Route::Refused(format!("its address is not asked: {why}"))
+                tracing::warn!("[provider {provider}] its address is not used: {why}");
+                Route::Refused(format!("its address is not used: {why}"))
             }
         })
     }

@@ -12,7 +12,7 @@ use crate::state::Agent;
 pub(super) fn may_force(by: &Actor, force: bool) -> Result<(), AgentError> {
     match by.plugin_id() {
         Some(plugin) if force => Err(AgentError::NotGranted(format!(
-            "the plugin {} may not overwrite what others changed since (`force`): that is yours to decide",
+            "the plugin {} may not overwrite what others changed since (`force`): only the user can",
             plugin.0
         ))),
         _ => Ok(()),
@@ -56,7 +56,7 @@ impl Agent {
                 let decided = rules.decide_by_file(operation, &path);
                 if decided.map_or(true, |it| it.action == Action::Deny) {
                     return Err(AgentError::NotGranted(format!(
-                        "a rule under `permission` denies plugins {file}: only you may put it back"
+                        "a rule under `permission` denies plugins {file}: only you can restore it"
                     )));
                 }
             }
@@ -66,7 +66,7 @@ impl Agent {
             patterns: files,
             ..PermissionAsk::default()
         };
-        let what = "asked to put files back";
+        let what = "asked to restore files";
         let causes = Provenance::prompted(by.clone());
         match state.asked_without_grant(&causes, what, &ask) {
             Some(lacking) if !ask.patterns.is_empty() => Err(AgentError::NotGranted(lacking.why)),

@@ -110,7 +110,7 @@ impl ModelTask {
                 None => {
                     return Err(NamedError::new(
                         "UnknownError",
-                        "the model's stream ended without an end",
+                        "the model's stream ended early",
                     ));
                 }
                 Some(Err(error)) => return Err(error.to_named()),

@@ -94,7 +94,7 @@ impl Decode for Decoder {
         }
         let piece: ProviderPiece = serde_json::from_str(&event.data).map_err(|error| {
             Failure::Malformed(format!(
-                "the plugin's `stream` yielded what is not a piece: {error}"
+                "the plugin's `stream` yielded an invalid chunk: {error}"
             ))
         })?;
         match piece {

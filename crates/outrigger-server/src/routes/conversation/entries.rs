@@ -17,7 +17,7 @@ use crate::error::{ApiError, JsonResult};
 /// Default and maximum page size.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 1000;
-const NO_CURSOR: &str = "`cursor` is none; pass on what `next` of the page before said";
+const NO_CURSOR: &str = "invalid `cursor`: use `next` of the previous page";
 
 #[derive(Deserialize)]
 pub(super) struct Listed {
@@ -98,7 +98,7 @@ pub(super) async fn content(
     let text = source
         .reader()?
         .content(&id, &reference)?
-        .ok_or_else(|| ApiError::missing("that text is not there any more"))?;
+        .ok_or_else(|| ApiError::missing("that text no longer exists"))?;
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

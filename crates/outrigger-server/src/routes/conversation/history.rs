@@ -36,7 +36,7 @@ impl Limit {
 fn for_the_user(plugin: Option<Extension<FromPlugin>>) -> Result<(), ApiError> {
     match plugin {
         Some(_) => Err(ApiError::forbidden(
-            "traces and the audit are the user's: a plugin's client does not have them",
+            "only the user can read traces and the audit, not a plugin's client",
         )),
         None => Ok(()),
     }

@@ -87,7 +87,7 @@ async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Jso
         let root = searched.root();
         let (named, rules) = (searched.directory, searched.view.into_search_rules());
         let hits = search::lines(&root, &named, &query.pattern, MAX_LINES, &*rules)
-        .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?.into_iter().map(|hit| {
+        .map_err(|e| ApiError::bad_request(format!("invalid pattern: {e}")))?.into_iter().map(|hit| {
             let spans = hit.spans.iter().map(|(start, end)| {
                 let text = hit.line.get(*start..*end).unwrap_or_default();
                 json!({ "match": { "text": text }, "start": start, "end": end })
@@ -134,7 +134,7 @@ async fn find_file(
     let limit = names.limit.unwrap_or(NAMES);
     if !(1..=MAX_NAMES).contains(&limit) {
         return Err(ApiError::bad_request(format!(
-            "limit is {limit} and has to be from 1 to {MAX_NAMES}"
+            "`limit` must be from 1 to {MAX_NAMES}, not {limit}"
         )));
     }
     let kind = match names.kind {
@@ -176,7 +176,7 @@ fn locate(agent: &Agent, path: &str) -> Result<(PathBuf, PathBuf), ApiError> {
     for path in [&shown, &real] {
         if !agent.may_read(path) {
             return Err(ApiError::forbidden(format!(
-                "the configuration forbids to read {}",
+                "the configuration forbids reading {}",
                 path.display()
             )));
         }

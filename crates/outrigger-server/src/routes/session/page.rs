@@ -53,9 +53,7 @@ impl Cursor {
         cursor::decode::<Self>(text)
             .filter(|c| c.time >= 0.0 && c.id.as_str().starts_with(MessageId::PREFIX))
             .ok_or_else(|| {
-                ApiError::bad_request(
-                    "`before` is not a cursor; pass on what `X-Next-Cursor` of the page before said",
-                )
+                ApiError::bad_request("invalid `before`: use `X-Next-Cursor` of the previous page")
             })
     }
 }
@@ -69,7 +67,7 @@ pub(crate) async fn messages(
 ) -> Result<Response, ApiError> {
     let before = window.before.as_deref().filter(|before| !before.is_empty());
     if before.is_some() && window.limit.is_none() {
-        return Err(ApiError::bad_request("`before` needs a `limit` beside it"));
+        return Err(ApiError::bad_request("`before` requires `limit`"));
     }
     let before = before.map(Cursor::decode).transpose()?;
     agent.session(&id)?;

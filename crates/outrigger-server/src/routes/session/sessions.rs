@@ -296,7 +296,7 @@ impl TurnBody for CommandBody {
         let mut parts = self.parts.iter();
         if let Some(part) = parts.find(|part| !matches!(part.kind, PartKind::File(_))) {
             return Err(ApiError::bad_payload(format!(
-                "only files go with a command, and `{name}` was sent a part of another kind{}; say the rest in `arguments`",
+                "only files can accompany a command, and `{name}` was sent a part of another kind{}; put the rest into `arguments`",
                 part.id
                     .as_ref()
                     .map_or_else(String::new, |id| format!(" (`{id}`)")),

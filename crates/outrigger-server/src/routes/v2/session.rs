@@ -66,7 +66,7 @@ struct Cursor {
 impl Cursor {
     fn decode(text: &str) -> Result<Self, ApiError> {
         cursor::decode(text).ok_or_else(|| {
-            ApiError::bad_request("`cursor` is none; pass on what `cursor` of the page before said")
+            ApiError::bad_request("invalid `cursor`: use `cursor` of the previous page")
         })
     }
 }

@@ -366,7 +366,7 @@ fn an_undo_that_would_overwrite_files_asks_first() {
     let conflict = || {
         ClientError::new(
             "agent.conflict",
-            "nothing was taken back: a file was changed since by someone else: a.txt",
+            "nothing was reverted: a file was changed since by someone else: a.txt",
             None,
         )
     };
