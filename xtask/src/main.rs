@@ -65,7 +65,7 @@ cargo xtask NAME [options]
   bench build [--release] [--dist]
                              the build from nothing and after a change of single crates: time, CPU, what was compiled
   dist [--bin PATH] [--out DIR] [--key PATH] [--check]
-                             what is handed out, in .work/dist: tarball, .deb, npm packages, SHA256SUMS and its signature by an
+                             release artifacts, in .work/dist: tarball, .deb, npm packages, SHA256SUMS and its signature by an
                              SSH key; --bin: of this program instead of a build with the dist profile; --check: installs and
                              runs each in a system that has nothing else (needs root, mmdebstrap)
   soak [--minutes N] [--sessions N] [--folders N] [--chance P] [--bin PATH] [--json FILE]

@@ -76,7 +76,7 @@ pub(super) fn lengths(repo: &Repo) -> Vec<String> {
 pub(super) fn is_generated(text: &str) -> bool {
     text.lines()
         .take(5)
-        .any(|line| line.contains("cargo xtask generate"))
+        .any(|line| line.contains("Made by `cargo xtask generate`"))
 }
 
 #[cfg(test)]
