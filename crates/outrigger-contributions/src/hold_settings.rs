@@ -1,5 +1,5 @@
-//! What `config` hooks change of the user's providers and of the options of agents: not whose account pays, where requests go
-//! and what answers them, unless the plugin has the grant.
+//! Reverts changes by `config` hooks to the user's providers and to options of agents that decide whose account pays, where
+//! requests go and what answers them, unless the plugin has the grant `model`.
 
 use outrigger_models::Models;
 use outrigger_plugins::{Grant, Plugins};
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::model_settings::{hold_agent, hold_provider};
 
-/// Lists of providers, of which one is asked where nobody names a model.
+/// Lists of providers. A default model is chosen from them.
 const LISTS: [&str; 2] = ["disabled_providers", "enabled_providers"];
 
-/// Puts back in `value` what plugins without the grant changed. `given`: the configuration that they were given, without its
-/// secrets, which return where they were. `models`: those of the user's settings and variables.
+/// Reverts the changes in `value` that plugins without the grant made. `given` is the configuration that the plugins saw,
+/// without secrets, which are restored. `models` are the models of the user's settings and environment variables.
 pub fn hold_settings(
     plugins: &Plugins,
     given: &Value,
@@ -55,7 +55,7 @@ pub fn hold_settings(
     }
 }
 
-/// Puts back the lists of providers that plugins without the grant changed.
+/// Reverts the lists of providers that plugins without the grant changed.
 fn hold_lists(plugins: &Plugins, given: &Value, value: &mut Value) {
     for key in LISTS {
         let before = given.get(key);
@@ -79,7 +79,7 @@ fn hold_lists(plugins: &Plugins, given: &Value, value: &mut Value) {
     }
 }
 
-/// Returns whether the user can ask a provider that the configuration does not name, with a credential that no plugin stored.
+/// Returns whether the user has a provider that is not in the configuration, with a credential that no plugin stored.
 fn is_users(models: &Models, provider: &str) -> bool {
     let stored = models.credentials().stored(provider);
     stored.is_none_or(|it| it.by.is_none()) && models.is_usable(provider)
@@ -97,7 +97,7 @@ fn changed(section: &str, given: &Value, value: &Value) -> Vec<String> {
     names
 }
 
-/// Returns the entries of a section, which is an object afterwards.
+/// Returns the entries of a section; makes the section an object first if it is not one.
 fn section<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Object> {
     let section = value.as_object_mut()?.entry(name).or_insert(Value::Null);
     if !section.is_object() {

@@ -1,6 +1,6 @@
-//! Files, folders and URLs that plugins name by their `config` hooks, in lists that this program reads itself: instruction files, and
-//! folders and URLs of skills. Each item is that of the plugins that added it: it is read if their sandboxes may read it, requested through
-//! their proxy, and what skills there start runs in their sandbox. The folder of a plugin's file does not count: it may be the home.
+//! Instruction files, and folders and URLs of skills, that `config` hooks add to lists that Outrigger itself reads. An item
+//! belongs to the plugins that added it: it is read only if their sandboxes may read it, requested through their proxy, and
+//! servers of its skills run in their sandbox. The folder of a plugin's own file gives no access: it may be the home.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ struct Named {
     /// A file or folder; in the last component there may be a pattern.
     path: Option<PathBuf>,
     is_in_project: bool,
-    /// Label of its sandbox: items that name the same thing share it.
+    /// Label of the item's sandbox. Items that name the same file, folder or URL share it.
     label: String,
 }
 
@@ -171,8 +171,8 @@ impl List {
     }
 }
 
-/// Returns whether an instruction file, which is really `real` now, may be read for those who named it: the user, or plugins whose
-/// sandbox may read it.
+/// Returns whether an instruction file, whose resolved path is `real`, may be read: the user named it, or plugins whose
+/// sandboxes may read it did.
 #[must_use]
 pub fn may_be_read(path: &Path, real: &Path, sandboxes: &SandboxOverrides) -> bool {
     let path = resolve(Path::new("/"), path);
@@ -313,7 +313,7 @@ mod tests {
         ));
     }
 
-    /// Two spellings of one folder are one thing, so that the plugin that says it last does not lend its sandbox.
+    /// Two spellings of a folder count as one item, so that the last plugin to name it cannot replace its sandbox.
     #[test]
     fn items_that_name_the_same_share_their_label() {
         let place = place();

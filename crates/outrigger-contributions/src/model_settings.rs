@@ -1,8 +1,9 @@
 //! Settings of model requests in the configuration. Some decide whose account pays for a request, where it goes, which model
 //! answers it and what it costs: without the grant `model`, a plugin leaves these as they are for the user's providers, and
-//! for the requests of all agents. What a plugin may change is listed; everything else is put back.
+//! for the requests of all agents. The allowed changes are listed; all others are reverted.
 //!
-//! Addresses and protocols stay the plugin's: they cost it the user's keys, and it is asked through its own proxy.
+//! Plugins may change addresses and protocols: such a provider loses the user's keys and is reached through the plugin's
+//! proxy.
 
 use outrigger_kernel::guard::{is_guarded_header, is_guarded_option};
 use outrigger_models::FILES;

@@ -1,6 +1,6 @@
-//! MCP servers contributed by skills (requirement B13): started when a session loads the skill, only for that session, and
-//! ended with it, or after a while without use. The author of the skill chose what they run, so those of a project and
-//! fetched ones need the user's approval, like those of `.mcp.json`.
+//! MCP servers of skills (requirement B13): started when a session loads the skill, for that session only, and stopped with
+//! it or when idle. The author of the skill chose the program, so servers of project skills and fetched skills need the
+//! user's approval, like those of `.mcp.json`.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What a prompt has the host read or start besides files: resources and prompts of MCP servers, skills with their servers. Each is
-//! decided as the call that would do the same, so that a prompt is no way around the rules for the call.
+//! MCP resources, MCP prompts and skills that a prompt names. Each is decided like the tool call with the same effect, so
+//! that a prompt cannot bypass the rules for the call.
 
 use outrigger_mcp_tools::attach::{READ_RESOURCE, Resource};
 use outrigger_mcp_tools::{McpPrompt, start_skill_servers};
@@ -31,7 +31,7 @@ impl Agent {
     /// Returns the command that a server's prompt stands for, with the server's text.
     ///
     /// # Errors
-    /// [`AgentError::Refused`], and those of the server.
+    /// [`AgentError::Refused`] if it is not allowed, or the error of the server.
     pub(crate) async fn fetched_prompt(
         &self,
         by: GuardedBy<'_>,
@@ -76,8 +76,8 @@ impl Agent {
         start_skill_servers(&host(&self.state), by.session_id, skill).await
     }
 
-    /// Decides about what a prompt requests, by the same stages as for a call of this tool. Guards are asked if a plugin had a
-    /// hand in the prompt, as for files.
+    /// Decides about a request of a prompt in the same stages as about a call of `tool`. Guards are asked only if a plugin is
+    /// a cause of the prompt, as for files.
     async fn decide_as_call(
         &self,
         by: GuardedBy<'_>,
@@ -98,11 +98,11 @@ impl Agent {
         self.decide_for_prompt(by, &own, ask, by_guards).await
     }
 
-    /// Decides a question of a prompt under the rules of its agent and session. The user is asked if a plugin sent it without the
-    /// grant and could not do the same itself.
+    /// Decides a request of a prompt under the rules of its agent and session. A plugin that sent the prompt without the grant
+    /// and cannot do the same itself needs the user's approval.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The reason of the refusal.
     pub(crate) async fn decide_for_prompt(
         &self,
         by: GuardedBy<'_>,
@@ -128,7 +128,7 @@ impl Agent {
     /// Returns the rules of the prompt's session.
     ///
     /// # Errors
-    /// The store cannot be read: then nothing is known to be allowed.
+    /// The store cannot be read; the caller must refuse then.
     pub(crate) fn rules_of_session(&self, by: GuardedBy<'_>) -> Result<Vec<Rule>, String> {
         let own = self.state.session_rules(by.session_id);
         own.map_err(|error| error.to_string())

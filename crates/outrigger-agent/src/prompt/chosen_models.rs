@@ -1,5 +1,5 @@
-//! Models and agents that plugins name in prompts. A model's provider has to be one that the user has chosen: a token that is in the environment for
-//! another purpose (`GITHUB_TOKEN`) would otherwise send conversations to a service that the user did not choose.
+//! Models and agents that plugins choose in prompts. The user must have chosen the model's provider: otherwise a token that
+//! is in the environment for another purpose (`GITHUB_TOKEN`) would let a plugin send conversations to that service.
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
@@ -15,8 +15,9 @@ use crate::state::{Agent, AgentState};
 use crate::turn::request::{TurnInput, TurnRequest};
 
 impl AgentState {
-    /// Returns why requests to a model are refused that one of these plugins named: the user has not chosen its provider, the
-    /// plugin is not the provider, and it lacks the grant. A model that cannot be asked has an error of its own.
+    /// Returns why a model that one of these plugins named is refused: the user has not chosen its provider, the plugin does
+    /// not implement the provider, and the plugin lacks the grant. An unavailable model is not refused here; it fails later
+    /// with a separate error.
     pub(crate) fn not_chosen(&self, plugins: &[PluginId], model: &ModelRef) -> Option<String> {
         let provider = &model.provider_id;
         let is_chosen = plugins.is_empty()
@@ -34,8 +35,8 @@ impl AgentState {
         lacking.next().map(|it| it.why)
     }
 
-    /// Restores what plugins chose in a user message at a point: its model and those of subtasks, if the user has not chosen
-    /// their provider, and its agent, if that may do more than the one before.
+    /// Reverts choices that plugins made in a user message at a hook point: the models of the message and its subtasks if the
+    /// user has not chosen their providers, and the agent if it has more permissions than the previous one.
     pub(crate) fn hold_choices(
         &self,
         turn: &Turn,
@@ -68,7 +69,7 @@ impl AgentState {
         }
     }
 
-    /// A subtask without a model has that of its agent, or of the session.
+    /// A subtask without a model uses that of its agent or of the session.
     fn hold_subtasks(
         &self,
         turn: &Turn,
@@ -100,7 +101,7 @@ impl AgentState {
         }
     }
 
-    /// The agent of the message is that of the user's next prompt in an editor.
+    /// Editors use the agent of the message for the user's next prompt, too.
     fn hold_agent(&self, before: &str, output: &mut Value, changed_by: &[PluginId]) {
         let Some(agent) = output.pointer_mut("/message/agent") else {
             return;
@@ -131,11 +132,11 @@ fn of_subtask(part: &PartKind) -> Option<&Value> {
 }
 
 impl Agent {
-    /// Checks the models that a plugin names in a request: that of a prompt, and those of its subtasks. That of the session stays
-    /// possible: the user may have named it.
+    /// Checks the models of a prompt and its subtasks that a plugin names in a request. The session's own model is allowed,
+    /// since the user may have chosen it.
     ///
     /// # Errors
-    /// [`AgentError::NotGranted`].
+    /// [`AgentError::NotGranted`] if a model is refused.
     pub fn may_ask(&self, request: &TurnRequest) -> Result<(), AgentError> {
         let (by, model, parts) = match &request.input {
             TurnInput::Prompt(prompt) | TurnInput::Command { prompt, .. } => {
@@ -179,7 +180,7 @@ impl Agent {
     /// Like [`Self::may_ask`], for the model of a new session.
     ///
     /// # Errors
-    /// [`AgentError::NotGranted`].
+    /// [`AgentError::NotGranted`] if the model is refused.
     pub fn may_begin_with(&self, by: &Actor, model: &SessionModel) -> Result<(), AgentError> {
         let model = ModelRef {
             provider_id: model.provider_id.clone(),

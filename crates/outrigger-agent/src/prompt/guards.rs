@@ -1,5 +1,5 @@
-//! Guards for what a prompt itself runs or reads (shell lines and files of a command's text), as for tool calls: it has the same
-//! effect as a call.
+//! Applies guards to the shell lines and files that expanding a prompt runs and reads. They have the same effect as tool
+//! calls, so the same guards decide about them.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::state::Agent;
 use outrigger_session_state::ids;
 
-/// Context of something that is run or read.
+/// Context of the shell line or file that guards decide about.
 #[derive(Clone, Copy)]
 pub(crate) struct GuardedBy<'a> {
     pub(crate) session_id: &'a SessionId,
@@ -27,18 +27,18 @@ pub(crate) struct GuardedBy<'a> {
     pub(crate) command: Option<&'a str>,
 }
 
-/// A call as the guards changed it and let it pass.
+/// A call that the guards allowed, with their changes.
 pub(crate) struct Passed {
     pub(crate) args: Value,
-    /// Why the user is asked regardless of the rules.
+    /// Reason to ask the user regardless of the rules.
     pub(crate) requires_approval: Option<ApprovalReason>,
 }
 
 impl Agent {
-    /// Asks guards (`fail_closed`) and command hooks about what would be a call of `tool`. Other plugins learn of calls alone.
+    /// Asks guards (`fail_closed`) and command hooks as for a call of `tool`. Other plugins are notified of real calls only.
     ///
     /// # Errors
-    /// Why a guard refuses it.
+    /// The reason of a guard that refuses.
     pub(crate) async fn pass_guards(
         &self,
         by: GuardedBy<'_>,
@@ -86,11 +86,11 @@ impl Agent {
         })
     }
 
-    /// Asks them about a file that goes with a prompt, under each of its names. The answer: why the user is to be asked about it
-    /// whatever the rules allow.
+    /// Asks the guards about a file that a prompt attaches, under each of its names. Returns a reason to ask the user
+    /// regardless of the rules.
     ///
     /// # Errors
-    /// Why it is not read.
+    /// The reason of a guard that refuses.
     pub(crate) async fn guards_let_read(
         &self,
         by: GuardedBy<'_>,

@@ -35,11 +35,12 @@ use outrigger_session_state::turn_channel::Outbox;
 use outrigger_workspace::clock::now;
 
 impl Agent {
-    /// Who answers a prompt in place of a model. A project names nobody, nor does a plugin; a note asks nobody.
+    /// Returns the external executor that answers `prompt` in place of a model, if any. Projects cannot choose one, and a
+    /// prompt with `no_reply` gets none.
     ///
     /// # Errors
-    /// A name that is none. A plugin's prompt, whichever agent it is for: the process has what the user's own has, and what it
-    /// does without a question no grant of the plugin's would bound.
+    /// [`AgentError::Tools`]: the executor is unknown, or a plugin caused the prompt. Executors run with the user's rights,
+    /// which no grant of a plugin limits.
     pub fn executor(&self, prompt: &PromptInput) -> Result<Option<Executor>, AgentError> {
         let agent = || prompt.agent.clone().or_else(|| self.default_agent());
         let of_agent = || self.state.executor_of_agent(&agent()?);

@@ -303,7 +303,7 @@ fn a_server_whose_files_changed_is_not_started_again() {
         run_beside(&world, command, &text);
         let result = world.mock.last().texts("tool").join("\n");
         assert!(
-            result.contains("s.sh is not as it was"),
+            result.contains("s.sh has changed since"),
             "{of_user} {full}: {result}"
         );
         assert_eq!(world.path("asks").exists(), !of_user, "{full}");
@@ -367,7 +367,7 @@ fn what_a_server_of_the_user_runs_of_a_trusted_folder_is_kept_by_content() {
     assert!(listed().contains("connected    s"), "{}", listed());
     world.file("s.sh", &format!("{STEAL}exec node {RICH}\n"));
     let listing = listed();
-    assert!(listing.contains("s.sh is not as it was"), "{listing}");
+    assert!(listing.contains("s.sh has changed since"), "{listing}");
     assert!(!world.home().join("escaped").exists());
     world.cli(&["trust"]).ok();
     assert!(listed().contains("connected    s"), "{}", listed());

@@ -1,5 +1,6 @@
-//! A server of the user's that does not start in the project: beside a folder that nobody trusts, where what it names of the project is
-//! not run, and in a trusted one where it would load code from it by names. It starts in an empty folder.
+//! Starts a user's server in an empty folder instead of the project: if the project is not trusted, and in a trusted
+//! project if the server would load code from it by name. In an untrusted project, files of it that the server names are
+//! not run.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -26,18 +27,18 @@ const RUNS_FOLDERS: [&str; 33] = [
     "just", "lua", "make", "mvn", "node", "npm", "npx", "perl", "php", "pip", "pipx", "pnpm",
     "pnpx", "poetry", "pypy", "python", "ruby", "task", "tsx", "uv", "uvx", "yarn",
 ];
-/// Their subcommands before what they run.
+/// Subcommands of these programs that precede the folder to run.
 const SUBCOMMANDS: [&str; 9] = [
     "dlx", "exec", "install", "r", "run", "start", "tool", "x", "--",
 ];
 
-/// A start of a server of the user's outside of the project.
+/// The start of a user's server outside the project.
 pub(super) struct Outside<'a> {
     launcher: &'a ServerLauncher,
     request: &'a LaunchRequest,
-    /// Where it would be started otherwise.
+    /// The folder in which the server would start otherwise.
     from: PathBuf,
-    /// The project is trusted: a server may be given files of it that are not run.
+    /// Whether the project is trusted. If so, arguments may name its files, as long as the server does not run them.
     is_trusted: bool,
 }
 
@@ -51,7 +52,7 @@ impl<'a> Outside<'a> {
         }
     }
 
-    /// Of one that would load code by names from a trusted project.
+    /// For a server that would load code by name from a trusted project.
     pub(super) fn of_trusted(launcher: &'a ServerLauncher, request: &'a LaunchRequest) -> Self {
         Self {
             is_trusted: true,
@@ -251,7 +252,7 @@ impl<'a> Outside<'a> {
     }
 }
 
-/// Removes folders of killed processes.
+/// Removes the folders of processes that were killed.
 fn clean(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name();

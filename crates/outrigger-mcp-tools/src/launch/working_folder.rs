@@ -1,6 +1,6 @@
-//! Which servers of the user's load code or settings from the folder that they are started in, by names (`python -m x`, `npx x`,
-//! `bun x.js`). Sandboxed processes may put a file of such a name into the project at any time, so a look before the start does not
-//! say what is loaded: they are not started there as the user.
+//! Detects user's servers that load code or settings by name from their working directory (`python -m x`, `npx x`,
+//! `bun x.js`). A sandboxed process can create a file of that name in the project at any time, so no check before the start
+//! shows what will be loaded: such servers are not started there with the user's rights.
 
 use std::ffi::OsString;
 use std::path::Path;

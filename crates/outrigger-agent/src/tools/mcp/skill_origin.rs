@@ -1,5 +1,5 @@
-//! Who contributed a skill: what a plugin's skill starts needs the user's leave and runs in the sandbox of the plugin, wherever the
-//! skill lies.
+//! Which plugin contributed a skill. Servers of a plugin's skill need the user's approval and run in the plugin's sandbox,
+//! wherever the skill's folder is.
 
 use outrigger_config::claude::ClaudeServer;
 use outrigger_config::skills::Skill;
@@ -11,7 +11,7 @@ use outrigger_skills::sandbox_of_named;
 use crate::state::{Agent, AgentState};
 
 impl AgentState {
-    /// Returns the plugin in whose folder a skill lies. A folder that holds skills of the user's or the project is no plugin's.
+    /// Returns the plugin whose folder contains a skill. Folders with skills of the user or the project belong to no plugin.
     fn plugin_around(&self, skill: &Skill) -> Option<PluginId> {
         let project = &self.project;
         let mut others = Vec::from(users_skill_folders(&project.folders));
