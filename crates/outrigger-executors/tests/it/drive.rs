@@ -303,7 +303,7 @@ async fn one_that_asks_without_end_is_refused() {
         it.reads().await;
         it.reads().await;
         let refused = it.reads().await;
-        assert!(refused.contains(r#""deny""#) && refused.contains("64 questions wait already"), "{refused}");
+        assert!(refused.contains(r#""deny""#) && refused.contains("64 questions are already pending"), "{refused}");
         it.reads().await;
     })
     .await;

@@ -186,7 +186,7 @@ fn what_is_sent_is_what_each_understands() {
     );
     assert_eq!(acp.matches(r#""optionId":"once""#).count(), 2);
     assert_eq!(acp.matches(r#""optionId":"reject""#).count(), 1);
-    assert!(acp.contains("fs/write_text_file is not offered"));
+    assert!(acp.contains("fs/write_text_file is not supported"));
 }
 
 /// The agent no longer has the session: it reports this and starts a new one.

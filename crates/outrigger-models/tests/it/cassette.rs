@@ -222,7 +222,7 @@ async fn files_that_are_no_cassettes_are_refused() {
     insta::assert_snapshot!(shown.join("\n"), @r#"
     model.cassette | cassette FILE: cannot read it: No such file or directory (os error 2)
     model.cassette | cassette FILE: the first line is not a cassette header
-    model.cassette | cassette FILE: has form 9, and this version reads form 1
+    model.cassette | cassette FILE: has format 9, and this version reads format 1
     model.cassette | cassette FILE: line 2: invalid type: integer `1`, expected struct ModelRequest at line 1 column 12
     "#);
 }
