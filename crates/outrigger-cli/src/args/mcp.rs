@@ -76,7 +76,7 @@ pub(crate) struct McpAdd {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
     /// Add it to your own opencode.json instead
-    #[arg(long)]
+    #[arg(short = 'g', long)]
     pub(crate) global: bool,
     /// Replace an existing server
     #[arg(long)]

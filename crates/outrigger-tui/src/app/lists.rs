@@ -5,6 +5,7 @@ use outrigger_protocol::message::ModelRef;
 use serde_json::Value;
 
 mod connect;
+mod plugins;
 mod servers;
 
 use super::history::get;
@@ -22,6 +23,7 @@ const MAX_LINES: usize = 50_000;
 const PAGE: isize = 10;
 
 pub(crate) use connect::providers;
+pub(crate) use plugins::plugins;
 pub(crate) use servers::{mcps, status_of_lsp, status_of_mcps, status_of_plugins};
 
 impl App {
@@ -299,42 +301,4 @@ pub(crate) fn commands(all: &Value) -> Vec<Item> {
             )
         })
         .collect()
-}
-
-/// Returns plugins with their state and the cost of their hooks.
-pub(crate) fn plugins(all: &Value) -> Vec<Item> {
-    let mut items = Vec::new();
-    for plugin in all["plugins"].as_array().into_iter().flatten() {
-        let id = plugin["id"].as_str().unwrap_or_default();
-        let state = plugin["state"]
-            .as_str()
-            .or(plugin["stage"].as_str())
-            .unwrap_or("unknown");
-        let mut detail = inline(state);
-        if let Some(bytes) = plugin.pointer("/usage/rss").and_then(Value::as_u64) {
-            detail.push_str(&format!(" · {} MB", bytes / 1_000_000));
-        }
-        let open = plugin["breakers"].as_array().map_or(0, Vec::len);
-        if open > 0 {
-            detail.push_str(&format!(" · {open} breakers open"));
-        }
-        items.push(Item::new(id, inline(id), detail));
-        let rows = all["perf"].as_array().into_iter().flatten();
-        for row in rows.filter(|row| row["plugin"] == id) {
-            let hook = inline(row["hook"].as_str().unwrap_or_default());
-            let figure = |key: &str| row[key].as_f64().unwrap_or_default();
-            let detail = format!(
-                "p50 {:.1} ms · p95 {:.1} ms · {} calls",
-                figure("p50_ms"),
-                figure("p95_ms"),
-                row["calls"]
-            );
-            items.push(Item::new(
-                format!("{id} {hook}"),
-                format!("  {hook}"),
-                detail,
-            ));
-        }
-    }
-    items
 }

@@ -131,7 +131,7 @@ fn a_prompt_that_is_refused_comes_back() {
     );
     assert!(screen(&mut app).contains("No model can be used yet"));
     let refused = |app: &mut App| {
-        let error = ClientError::new("model.none", "no model is configured", None);
+        let error = ClientError::new("model.key", "no key is stored", None);
         app.update(Input::Reply(Then::Over("ses_1".into()), Err(error)), 0);
     };
     type_in(&mut app, "fix it", 0);
@@ -139,7 +139,7 @@ fn a_prompt_that_is_refused_comes_back() {
     assert_eq!(app.editor.text(), "");
     refused(&mut app);
     assert_eq!(app.editor.text(), "fix it");
-    assert!(screen(&mut app).contains("no model is configured [model.none]"));
+    assert!(screen(&mut app).contains("no key is stored [model.key]"));
     // What is written meanwhile stays, and what is stored is not given back.
     key(&mut app, KeyCode::Enter, 0);
     type_in(&mut app, "next", 0);

@@ -15,6 +15,9 @@ use crate::render::theme::Role;
 use crate::state::effect::{Effect, Then};
 use crate::state::picker::{Item, ListKind};
 
+/// The code of the error if no model can be used.
+const NO_MODEL: &str = "model.none";
+
 impl App {
     /// Handles a response.
     pub(crate) fn reply(
@@ -149,7 +152,10 @@ impl App {
             Then::StatusMcps => self.add_status(lists::status_of_mcps(value)),
             Then::StatusLsp => self.add_status(lists::status_of_lsp(value)),
             Then::StatusPlugins => self.add_status(lists::status_of_plugins(value)),
-            Then::Plugins => self.fill(ListKind::Plugins, lists::plugins(value), None),
+            Then::Plugins => {
+                let width = usize::from(self.size.0);
+                self.fill(ListKind::Plugins, lists::plugins(value, width), None);
+            }
             _ => {}
         }
     }
@@ -167,6 +173,9 @@ impl App {
             Then::Over(_) => {
                 self.turns = self.turns.saturating_sub(1);
                 self.give_back_unstored();
+                if error.code() == NO_MODEL && self.conversation.messages() == 0 {
+                    return self.drop_empty_session(error);
+                }
             }
             Then::Enter => {
                 let prompt = self.start.prompt.take();
@@ -205,6 +214,21 @@ impl App {
         }
         self.fail(error);
         Vec::new()
+    }
+
+    /// Deletes the session that was created for a prompt that no model could take: it would stay empty.
+    fn drop_empty_session(&mut self, error: &ClientError) -> Vec<Effect> {
+        let session = self.session.take();
+        self.leave_session();
+        self.fail(error);
+        let path = session.map(|it| format!("/session/{}", it.id));
+        let effects = path.map(|path| Effect::Call {
+            method: "DELETE",
+            path,
+            body: None,
+            then: Then::Nothing,
+        });
+        effects.into_iter().collect()
     }
 
     /// Switches to this session.

@@ -145,6 +145,12 @@ fn about(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) 
         ToolState::Running { title, .. } => title.as_deref().unwrap_or_default(),
         _ => "",
     };
+    // OpenCode's title, which clients know as it is.
+    let titled = if titled == "1 todos" {
+        "1 todo"
+    } else {
+        titled
+    };
     let said = if said.is_empty() { titled } else { said };
     match merged.map(|it| it.content.as_str()) {
         Some(summary) if said.is_empty() && summary != format!("{} completed", call.tool) => {

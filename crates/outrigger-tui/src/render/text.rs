@@ -221,6 +221,20 @@ pub fn cut(text: &str, columns: usize) -> String {
     kept.collect::<String>() + if columns > 0 { "…" } else { "" }
 }
 
+/// Like [`cut`], but after a whole word, if that does not cost more than half of the columns.
+#[must_use]
+pub fn cut_words(text: &str, columns: usize) -> String {
+    let short = cut(text, columns);
+    if short == text {
+        return short;
+    }
+    let words = short.trim_end_matches('…').rsplit_once(' ');
+    match words {
+        Some((words, _)) if words.width() >= columns / 2 => format!("{}…", words.trim_end()),
+        _ => short,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,5 +284,8 @@ mod tests {
         assert_eq!(cut("abcdef", 4), "abc…");
         assert_eq!(cut("日本語", 4), "日…");
         assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut_words("one two three", 11), "one two…");
+        assert_eq!(cut_words("one two three", 13), "one two three");
+        assert_eq!(cut_words("a incomprehensible", 10), "a incompr…");
     }
 }

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 
 use super::{clear, put};
 use crate::app::App;
-use crate::render::text::{Row, cut, inline, row, width};
+use crate::render::text::{Row, cut, cut_words, inline, row, width};
 use crate::render::theme::Role;
 use crate::state::picker::{Completion, Item, ListKind, Picker};
 
@@ -149,7 +149,7 @@ fn item(app: &App, item: &Item, is_at: bool, columns: usize) -> Row {
     };
     let label = cut(&item.label, room.saturating_sub(reserved));
     let left = room.saturating_sub(width(&label) + 2);
-    let detail = cut(&item.detail, left);
+    let detail = cut_words(&item.detail, left);
     let gap = left.saturating_sub(width(&detail)) + 2;
     if is_at {
         let text = format!("▸ {label}{}{detail} ", " ".repeat(gap));

@@ -211,7 +211,7 @@ fn welcome(app: &App) -> Vec<Row> {
         rows.extend(wrap(&pieces, width, &[], &[]));
     }
     if app.has_no_model {
-        let text = "No model can be used yet: `outrigger auth login` in a shell stores a key.";
+        let text = "No model can be used yet: /connect adds a provider.";
         let pieces = [(text.to_owned(), style(Role::Warn))];
         rows.push(Row::default());
         rows.extend(wrap(&pieces, width, &[], &[]));

@@ -4,7 +4,7 @@ use outrigger_protocol::session::SessionStatus;
 use ratatui::style::Style;
 
 use crate::app::App;
-use crate::render::text::{Piece, Row, columns, cut, inline, row};
+use crate::render::text::{Piece, Row, columns, cut, cut_words, inline, row};
 use crate::render::theme::Role;
 use crate::state::vi::Mode;
 
@@ -32,7 +32,7 @@ pub(super) fn state(app: &App) -> Row {
                 attempt, message, ..
             }),
         ) if app.is_busy() => {
-            let text = format!("▸ try {attempt}: {}", inline(message));
+            let text = format!("▸ retry {attempt}, esc stops: {}", inline(message));
             (with_notice(app, text), Role::Warn)
         }
         _ if app.is_busy() => (with_notice(app, working(app)), Role::Accent),
@@ -48,7 +48,7 @@ pub(super) fn state(app: &App) -> Row {
     if text.is_empty() {
         return row(vec![(rule, style(Role::Dim))]);
     }
-    let text = format!(" {} ", cut(&text, width.saturating_sub(4)));
+    let text = format!(" {} ", cut_words(&text, width.saturating_sub(4)));
     let mut pieces: Vec<Piece> = vec![("─".to_owned(), style(Role::Dim)), (text, style(role))];
     let left = width.saturating_sub(columns(&pieces));
     pieces.push(("─".repeat(left), style(Role::Dim)));

@@ -221,3 +221,33 @@ fn the_status_lists_what_is_in_use() {
      build · m                                   $0.01 · /home/me/project
     ");
 }
+
+/// A prompt that no model can take leaves no empty session behind, and comes back.
+#[test]
+fn without_a_model_no_empty_session_is_left() {
+    let mut app = talking(70, 14);
+    let effects = sends(&mut app, "hello");
+    let Effect::Call { then, .. } = &effects[0] else {
+        panic!("{effects:?}");
+    };
+    let error = outrigger_client::ClientError::new("model.none", "no model is configured", None);
+    let effects = app.update(Input::Reply(then.clone(), Err(error)), 0);
+    is_call(&effects[0], "DELETE /session/ses_1", &Value::Null);
+    let deleted = json!({ "sessionID": "ses_1", "info": app_session() });
+    app.update(event("session.deleted", deleted), 0);
+    assert!(screen(&mut app).contains("no model is configured"));
+    assert_eq!(app.editor.text(), "hello");
+}
+
+/// What a list of todos is called has the right number.
+#[test]
+fn one_todo_is_one() {
+    let mut app = talking(60, 14);
+    assistant(&mut app, 2, false);
+    let todos = json!([{ "content": "write it", "status": "pending" }]);
+    let state = json!({ "status": "completed", "input": { "todos": todos }, "output": "[]", "title": "1 todos",
+        "metadata": { "todos": todos }, "time": { "start": 1, "end": 2 } });
+    tool(&mut app, 2, "call_1", "todowrite", state);
+    let shown = screen(&mut app);
+    assert!(shown.contains("todowrite 1 todo\n"), "{shown}");
+}

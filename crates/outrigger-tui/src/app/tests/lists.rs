@@ -66,7 +66,7 @@ fn a_narrow_list_shows_the_keys() {
     type_in(&mut app, "undo a change", 0);
     let shown = screen(&mut app);
     assert!(
-        shown.contains("▸ undo a change of the…  ctrl+-, ctrl+"),
+        shown.contains("▸ undo a change of the…") && shown.contains("  ctrl+-,…"),
         "{shown}"
     );
     assert!(
