@@ -9,7 +9,7 @@ from browser_rules import RULES, Unsolved
 from browser_tools import Broken
 
 # How long a page may take to show the effect of an action on a busy machine.
-PATIENCE = 5.0
+PAGE_TIMEOUT = 5.0
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Driver:
 
     def until(self, found):
         """What is found once a page shows it."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PAGE_TIMEOUT
         while True:
             seen = found(self.page)
             if seen:

@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 from scale_world import AUTHORIZATION, fail, memory, prompt
 
 # Required figures: memory of a session while its turn runs, and the slowdown of the slowest percent.
-MOST_BYTES, MOST_SPREAD = 150 * 1000, 5.0
+MAX_BYTES, MAX_SPREAD = 150 * 1000, 5.0
 
 
 class Http:
@@ -165,11 +165,11 @@ def crowd(world, count, clients, limit=120):
 def missed(of):
     """What of our own figures is over the requirement."""
     found = []
-    if of["per session"][0] > MOST_BYTES:
-        found.append(f"a session costs {of['per session'][0] / 1000:.0f} KB while its turn runs; at most {MOST_BYTES // 1000}")
+    if of["per session"][0] > MAX_BYTES:
+        found.append(f"a session costs {of['per session'][0] / 1000:.0f} KB while its turn runs; at most {MAX_BYTES // 1000}")
     if of["lost"][0]:
         found.append(f"{of['lost'][0]} turns were lost")
-    if of["p99"][0] > MOST_SPREAD * of["p50"][0]:
-        found.append(f"the slowest hundredth of the turns takes {of['p99'][0]:.1f} s, the middle {of['p50'][0]:.1f} s; at most {MOST_SPREAD} times as much")
+    if of["p99"][0] > MAX_SPREAD * of["p50"][0]:
+        found.append(f"the slowest hundredth of the turns takes {of['p99'][0]:.1f} s, the middle {of['p50'][0]:.1f} s; at most {MAX_SPREAD} times as much")
     return found
 

@@ -45,7 +45,7 @@ MISBEHAVING = REPOSITORY / "crates/outrigger-test-support/src/misbehaving.mjs"
 EVERY = 5.0
 TURN_LIMIT = 180.0
 # A longer turn is aborted, as a user would: a hanging plugin tool has ten minutes.
-PATIENCE = 25.0
+ABORT_TIMEOUT = 25.0
 # Faults that are expensive for the machine are rarer; the others have weight 1.
 WEIGHTS = {name: 1.0 for name in """never second reject_late throw_text throw_error throw_undefined throw_cycle unhandled throw_in_timer
     exit0 exit1 kill abort exit_in_timer forks_and_exits protocol_lines answers_another answers_early answers_twice answers_again answers_for_another not_json not_utf8 too_large
@@ -188,7 +188,7 @@ class Soak:
         with self.lock:
             self.count["turns begun"] += 1
         aborted = []
-        timer = threading.Timer(PATIENCE, self.abort, (folder, session, aborted))
+        timer = threading.Timer(ABORT_TIMEOUT, self.abort, (folder, session, aborted))
         timer.daemon = True
         timer.start()
         try:

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::McpError;
 use crate::transport::incoming::{self, RootList};
-use crate::transport::pending::{Outgoing, Pending};
+use crate::transport::pending::{CancelOnDrop, Outgoing, Pending};
 use crate::transport::remote::Remote;
 use crate::wire::{self, Id, Incoming, MAX_BYTES};
 use outrigger_sse::Parser;
@@ -97,10 +97,10 @@ impl Http {
         let mut ticket = shared.pending.begin(call.asks)?;
         let id = ticket.id;
         let asked = call.asked(&shared.remote.server);
-        let _given_up = GivenUp {
-            shared,
+        let _cancel = CancelOnDrop {
+            pending: &shared.pending,
             id,
-            tell: method != "initialize",
+            send: (method != "initialize").then_some(|message| shared.send_later(message)),
         };
         let deadline = Instant::now() + wait;
         let params = ticket.marked(method, call.params);
@@ -166,20 +166,6 @@ impl Http {
 
     fn listener(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
         lock(&self.listener)
-    }
-}
-
-struct GivenUp<'a> {
-    shared: &'a Arc<Shared>,
-    id: Id,
-    tell: bool,
-}
-
-impl Drop for GivenUp<'_> {
-    fn drop(&mut self) {
-        if self.shared.pending.give_up(self.id) && self.tell {
-            self.shared.send_later(wire::cancelled(self.id));
-        }
     }
 }
 

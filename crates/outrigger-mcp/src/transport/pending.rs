@@ -14,7 +14,7 @@ use crate::error::McpError;
 use crate::requests::{Asks, OpenRequests};
 use crate::transport::incoming::RootList;
 use crate::transport::quota::Quota;
-use crate::wire::{Id, RpcError};
+use crate::wire::{self, Id, RpcError};
 
 const LOG_LINES_A_SECOND: u64 = 50;
 
@@ -49,6 +49,24 @@ pub(crate) struct Ticket {
     pub(crate) answer: oneshot::Receiver<RpcResult>,
     /// Notified at each progress report.
     pub(crate) open: Arc<OpenRequests>,
+}
+
+/// Gives up a request whose future is dropped before its answer.
+pub(crate) struct CancelOnDrop<'a, F: Fn(String)> {
+    pub(crate) pending: &'a Pending,
+    pub(crate) id: Id,
+    /// Sends the cancellation. `None` for the first exchange, which a client must not cancel (MCP, Cancellation).
+    pub(crate) send: Option<F>,
+}
+
+impl<F: Fn(String)> Drop for CancelOnDrop<'_, F> {
+    fn drop(&mut self) {
+        if self.pending.give_up(self.id)
+            && let Some(send) = &self.send
+        {
+            send(wire::cancelled(self.id));
+        }
+    }
 }
 
 /// The properties of a request for its caller.

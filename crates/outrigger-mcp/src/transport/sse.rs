@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::McpError;
 use crate::transport::incoming::{self, RootList};
-use crate::transport::pending::{Outgoing, Pending};
+use crate::transport::pending::{CancelOnDrop, Outgoing, Pending};
 use crate::transport::remote::Remote;
 use crate::wire::{self, Incoming, MAX_BYTES};
 use outrigger_sse::Parser;
@@ -105,10 +105,10 @@ impl SseLink {
         let Outgoing { method, wait, .. } = call;
         let mut ticket = self.shared.pending.begin(call.asks)?;
         let asked = call.asked(&self.shared.remote.server);
-        let _given_up = GivenUp {
-            shared: &self.shared,
+        let _cancel = CancelOnDrop {
+            pending: &self.shared.pending,
             id: ticket.id,
-            tell: method != "initialize",
+            send: (method != "initialize").then_some(|message| self.shared.send_later(message)),
         };
         let deadline = Instant::now() + wait;
         let params = ticket.marked(method, call.params);
@@ -137,20 +137,6 @@ impl SseLink {
             server: self.shared.remote.server.clone(),
             cause: "was left".to_owned(),
         });
-    }
-}
-
-struct GivenUp<'a> {
-    shared: &'a Arc<Shared>,
-    id: wire::Id,
-    tell: bool,
-}
-
-impl Drop for GivenUp<'_> {
-    fn drop(&mut self) {
-        if self.shared.pending.give_up(self.id) && self.tell {
-            self.shared.send_later(wire::cancelled(self.id));
-        }
     }
 }
 

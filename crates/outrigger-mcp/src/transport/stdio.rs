@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::error::McpError;
 use crate::secret::Secrets;
 use crate::transport::incoming::{self, RootList};
-use crate::transport::pending::{Outgoing, Pending};
+use crate::transport::pending::{CancelOnDrop, Outgoing, Pending};
 use crate::transport::quota::Quota;
 use crate::wire::{self, Incoming, MAX_BYTES};
 use outrigger_jsonrpc::Lines;
@@ -143,11 +143,10 @@ impl Stdio {
         let Outgoing { method, wait, .. } = call;
         let mut ticket = self.shared.pending.begin(call.asks)?;
         let asked = call.asked(&self.shared.server);
-        // A client must not cancel the first exchange (MCP, Cancellation).
-        let _given_up = GivenUp {
-            link: self,
+        let _cancel = CancelOnDrop {
+            pending: &self.shared.pending,
             id: ticket.id,
-            tell: method != "initialize",
+            send: (method != "initialize").then_some(|message| self.send_now(message)),
         };
         let deadline = Instant::now() + wait;
         let params = ticket.marked(method, call.params);
@@ -166,36 +165,21 @@ impl Stdio {
         let _ = self.outgoing.send(wire::notice(method, None)).await;
     }
 
+    fn send_now(&self, message: String) {
+        if self.outgoing.try_send(message).is_err() {
+            tracing::debug!(
+                "[mcp:{}] does not read that a call was given up",
+                self.shared.server
+            );
+        }
+    }
+
     /// Closes its input, waits up to `grace` for its end, then kills it with all that it has started.
     pub(crate) async fn close(&self, grace: Duration) {
         self.ending.send_replace(Some(grace));
         let mut ended = self.ended.clone();
         // Also ends if the supervisor is gone.
         let _ = ended.wait_for(|over| *over).await;
-    }
-}
-
-struct GivenUp<'a> {
-    link: &'a Stdio,
-    id: wire::Id,
-    tell: bool,
-}
-
-impl Drop for GivenUp<'_> {
-    fn drop(&mut self) {
-        if self.link.shared.pending.give_up(self.id)
-            && self.tell
-            && self
-                .link
-                .outgoing
-                .try_send(wire::cancelled(self.id))
-                .is_err()
-        {
-            tracing::debug!(
-                "[mcp:{}] does not read that a call was given up",
-                self.link.shared.server
-            );
-        }
     }
 }
 

@@ -103,7 +103,7 @@ impl Guard {
             && is_of_other_program
             && !authority.eq_ignore_ascii_case(host)
             && !self.cors.iter().any(|known| known == origin)
-            && a_form_sends(request)
+            && is_cors_simple_request(request)
     }
 
     fn knows_origin(&self, origin: &str, host: Option<&str>) -> bool {
@@ -208,10 +208,9 @@ fn is_local(name: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].contains(&name)
 }
 
-/// Whether a browser sends this without asking first whether the page may: a `POST` that has neither another kind of body than a form has nor
-/// a header of ours. A `PUT`, `PATCH` or `DELETE` is always asked about, and with a password that the browser adds by itself the answer
-/// is a no.
-fn a_form_sends(request: &Request) -> bool {
+/// Returns whether a browser sends this cross-origin without a preflight (Fetch: a `POST` with a safelisted content type and
+/// no headers of ours). All others need a preflight, which carries no password and is refused.
+fn is_cors_simple_request(request: &Request) -> bool {
     let ours = ["x-opencode-", "x-outrigger-"];
     let mut names = request.headers().keys();
     let has_ours = names.any(|name| ours.iter().any(|it| name.as_str().starts_with(it)));
