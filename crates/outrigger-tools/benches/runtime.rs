@@ -9,6 +9,7 @@
 )]
 
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,14 +19,15 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput, ToolSpec};
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{Policy, Spawner};
 use outrigger_store::Store;
 use outrigger_tools::{
-    AgentEntry, FnTool, HookVerdict, PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest,
-    ToolContext, ToolError, ToolHost, ToolRuntime,
+    AgentEntry, FnTool, HookVerdict, PermissionAsk, ReadRules, SkillEntry, SubagentAnswer,
+    SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
 };
 use serde_json::{Value, json};
 
@@ -59,6 +61,18 @@ impl ToolHost for Host {
             let written = store.audit(1, vec![record]).await;
             written.map_err(|error| error.to_string())
         })
+    }
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+    fn read_rules(&self) -> ReadRules {
+        Box::new(|_: &Path| Action::Allow)
+    }
+    fn denies_address(&self, _url: &str) -> bool {
+        false
+    }
+    fn denies_page(&self, _url: &str) -> bool {
+        false
     }
     fn started(&self, _input: &Value) {}
     fn progress(&self, _title: Option<String>, _metadata: Value) {}

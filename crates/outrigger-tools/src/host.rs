@@ -197,6 +197,8 @@ pub struct Formatted {
 }
 
 /// The session's side of one tool call; the agent implements it, one object per call.
+///
+/// What restricts or records a call has no default: a host without rules must say so. Defaults are absent features.
 pub trait ToolHost: Send + Sync {
     /// Runs the chain of a hook point.
     fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict>;
@@ -204,10 +206,7 @@ pub trait ToolHost: Send + Sync {
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>>;
     /// Records that the call runs with these arguments, after all hooks and permission questions are answered. Returns once the record
     /// is written (invariant 6: the intent before the effect). An error refuses the call.
-    fn record_intent<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
-        let _ = input;
-        Box::pin(std::future::ready(Ok(())))
-    }
+    fn record_intent<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>>;
     /// Reports that all hooks are answered and the call starts with these arguments. Called again after the user has answered its
     /// permission questions: its time starts then.
     fn started(&self, input: &Value);
@@ -222,37 +221,34 @@ pub trait ToolHost: Send + Sync {
         request: SubagentRequest,
     ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>>;
     /// Asks the user and waits. `None` if the user dismisses the questions, or no user can be asked.
-    fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
-        let _ = questions;
+    fn question<'a>(&'a self, _questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         Box::pin(async { None })
     }
     /// Lets the session's model answer an MCP server after the user has agreed to this request. `Err`: the reason for the server.
-    fn sample<'a>(&'a self, request: SampleRequest) -> BoxFuture<'a, Result<SampleAnswer, String>> {
-        let _ = request;
+    fn sample<'a>(
+        &'a self,
+        _request: SampleRequest,
+    ) -> BoxFuture<'a, Result<SampleAnswer, String>> {
         Box::pin(std::future::ready(Err("nobody can be asked".to_owned())))
     }
     /// Returns the sandbox of a process that the call starts: what the rules deny to tools is also masked from it. `None`: no
     /// restrictions. An error refuses the call.
-    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
-        Box::pin(async { Ok(None) })
-    }
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>>;
     /// Asks the user whether to rerun a command outside its sandbox, after it probably failed because of it; `why` gives the reason and
     /// `printed` the output. `None`: it is not rerun, or no user can be asked.
     fn outside<'a>(
         &'a self,
-        command: &'a str,
-        why: &'a str,
-        printed: &'a str,
+        _command: &'a str,
+        _why: &'a str,
+        _printed: &'a str,
     ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
-        let _ = (command, why, printed);
         Box::pin(async { Ok(None) })
     }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;
     /// Reports that a skill was loaded: its MCP servers are started for this session. Returns what the model must know about them;
     /// `None` for a skill without any.
-    fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
-        let _ = name;
+    fn skill_loaded<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
     /// Returns `context.extra` for a plugin's tool: in OpenCode the model that called it, and whether the user made the call.
@@ -266,66 +262,50 @@ pub trait ToolHost: Send + Sync {
     /// Reports that a tool has changed a text file from `before` (`None`: it did not exist), with the permission for it.
     fn wrote<'a>(
         &'a self,
-        file: &'a Path,
-        before: Option<&'a [u8]>,
-        after: &'a [u8],
+        _file: &'a Path,
+        _before: Option<&'a [u8]>,
+        _after: &'a [u8],
     ) -> BoxFuture<'a, ()> {
-        let _ = (file, before, after);
         Box::pin(std::future::ready(()))
     }
     /// Runs the configured formatters on a written file.
-    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
-        let _ = file;
+    fn format<'a>(&'a self, _file: &'a Path) -> BoxFuture<'a, Formatted> {
         Box::pin(std::future::ready(Formatted::default()))
     }
     /// Notifies language servers of the current content of a file and waits, within limits, for their diagnostics. Returns the
     /// diagnostics of every known file, in LSP's form.
-    fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
-        let _ = file;
+    fn diagnose<'a>(&'a self, _file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
         Box::pin(std::future::ready(BTreeMap::new()))
     }
     /// Sends an LSP request about a file to its language servers; methods of `textDocument/` get the file's URI. Returns the answers of
     /// those that had one, `None` if there is no server for this kind of file.
     fn ask_language<'a>(
         &'a self,
-        file: &'a Path,
-        method: &'a str,
-        params: Value,
+        _file: &'a Path,
+        _method: &'a str,
+        _params: Value,
     ) -> BoxFuture<'a, Option<Vec<Value>>> {
-        let _ = (file, method, params);
         Box::pin(std::future::ready(None))
     }
     /// Returns symbols of the project by name, from the running language servers, in LSP's form.
-    fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
-        let _ = query;
+    fn symbols<'a>(&'a self, _query: &'a str) -> BoxFuture<'a, Vec<Value>> {
         Box::pin(std::future::ready(Vec::new()))
     }
     /// Returns the rules about reading files, for searches, which meet too many to ask about each.
-    fn read_rules(&self) -> ReadRules {
-        Box::new(|_: &Path| Action::Allow)
-    }
+    fn read_rules(&self) -> ReadRules;
     /// Returns whether a user's rule allows this URL by name, not with all others: such a URL may point to this machine or its network.
-    fn names_address(&self, url: &str) -> bool {
-        let _ = url;
+    fn names_address(&self, _url: &str) -> bool {
         false
     }
     /// Returns whether a user's rule denies this URL, to which another one redirects.
-    fn denies_address(&self, url: &str) -> bool {
-        let _ = url;
-        false
-    }
+    fn denies_address(&self, url: &str) -> bool;
     /// Returns whether a user's rule denies that a page of this URL is read: a rule about the URL, or one of the permission `browser`.
-    fn denies_page(&self, url: &str) -> bool {
-        self.denies_address(url)
-    }
+    fn denies_page(&self, url: &str) -> bool;
     /// Reports that a file was read and is likely to be changed.
-    fn opened(&self, file: &Path) {
-        let _ = file;
-    }
+    fn opened(&self, _file: &Path) {}
     /// Returns instruction files near `file` that this session has not been shown yet. [`crate::nearby_instruction_files`] finds the
     /// candidates.
-    fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
-        let _ = file;
+    fn nearby_instructions(&self, _file: &Path) -> Vec<NearbyInstruction> {
         Vec::new()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_bridge::{BridgeError, Call, ToolExecutor};
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_permissions::access::SearchRules;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::event::Event;
@@ -19,7 +20,7 @@ use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Policy;
 use outrigger_tools::{
-    AgentEntry, CancelFlag, HookVerdict, PermissionAsk, SkillEntry, SubagentAnswer,
+    AgentEntry, CancelFlag, HookVerdict, PermissionAsk, ReadRules, SkillEntry, SubagentAnswer,
     SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
 };
 use serde_json::Value;
@@ -256,6 +257,18 @@ impl ToolHost for Host {
         })
     }
 
+    fn read_rules(&self) -> ReadRules {
+        let rules = self.state.permissions.access.rules(&[&self.rules]);
+        Box::new(SearchRules::new(rules))
+    }
+
+    /// No tool of a bridge requests URLs.
+    fn denies_address(&self, _url: &str) -> bool {
+        true
+    }
+    fn denies_page(&self, _url: &str) -> bool {
+        true
+    }
     fn started(&self, _input: &Value) {}
     fn progress(&self, _title: Option<String>, _metadata: Value) {}
     fn publish(&self, _event: Event) {}

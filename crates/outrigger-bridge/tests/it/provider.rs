@@ -9,14 +9,15 @@ use futures_util::future::BoxFuture;
 use outrigger_bridge::Remote;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
+use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{Policy, Spawner};
 use outrigger_tools::builtin::{Options, register_all};
 use outrigger_tools::routes::{Provider, Route, Routes};
 use outrigger_tools::{
-    AgentEntry, CancelFlag, HookVerdict, PermissionAsk, SkillEntry, SubagentAnswer,
+    AgentEntry, CancelFlag, HookVerdict, PermissionAsk, ReadRules, SkillEntry, SubagentAnswer,
     SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
 };
 use serde_json::{Value, json};
@@ -36,6 +37,21 @@ impl ToolHost for Host {
     }
     fn ask<'a>(&'a self, _ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Ok("allow".into()) })
+    }
+    fn record_intent<'a>(&'a self, _input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+    fn read_rules(&self) -> ReadRules {
+        Box::new(|_: &Path| Action::Allow)
+    }
+    fn denies_address(&self, _url: &str) -> bool {
+        false
+    }
+    fn denies_page(&self, _url: &str) -> bool {
+        false
     }
     fn started(&self, _input: &Value) {}
     fn progress(&self, _title: Option<String>, _metadata: Value) {}

@@ -12,13 +12,14 @@ use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Rights};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::{Block, Change, HookOutcome, Key};
+use outrigger_protocol::permission::Action;
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{Policy, Spawner};
 use outrigger_tools::{
-    AgentEntry, HookVerdict, PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest,
+    AgentEntry, HookVerdict, PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest,
     ToolContext, ToolError, ToolHost, ToolRuntime,
 };
 use serde_json::{Value, json};
@@ -145,6 +146,18 @@ impl ToolHost for Host {
             .unwrap()
             .map(|it| vec![vec![it.to_owned()]]);
         Box::pin(std::future::ready(answer))
+    }
+    fn record_intent<'a>(&'a self, _input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+    fn read_rules(&self) -> ReadRules {
+        Box::new(|_: &Path| Action::Allow)
+    }
+    fn denies_address(&self, _url: &str) -> bool {
+        false
     }
     fn started(&self, _input: &Value) {}
     fn progress(&self, _title: Option<String>, _metadata: Value) {}

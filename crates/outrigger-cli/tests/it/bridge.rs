@@ -180,6 +180,7 @@ async fn what_is_refused_and_what_ends_with_it() {
             "",
         ),
         ("read", json!({"filePath": "new/a.txt"}), "ok", "1: two"),
+        ("read", json!({"filePath": "."}), "ok", "locked.txt"),
         ("exec", json!({"command": "echo 'a b' c"}), "ok", "a b c"),
         (
             "bash",
@@ -236,6 +237,9 @@ async fn what_is_refused_and_what_ends_with_it() {
         assert_eq!(got, code, "{tool} {params}: {said}");
         assert!(said.contains(says), "{tool} {params}: {said}");
     }
+    // The name of a file that a rule denies is not listed, as in searches.
+    let (_, listed) = controller.ask("read", json!({"filePath": "."})).await;
+    assert!(!listed.contains("key.pem"), "{listed}");
     // A listed command is sandboxed too: it cannot write outside, nor read what is denied.
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() > 0 {
         let touch = json!({"command": format!("touch {}", outside.display())});

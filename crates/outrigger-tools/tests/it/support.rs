@@ -9,6 +9,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
 use outrigger_protocol::turn::HookPayload;
@@ -16,7 +17,8 @@ use outrigger_sandbox::{Policy, Spawner};
 use outrigger_tools::builtin::{Options, register_all};
 use outrigger_tools::{
     AgentEntry, Executed, HookVerdict, Limits, NearbyInstruction, Outside, PermissionAsk,
-    SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
+    ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolError, ToolHost,
+    ToolRuntime,
 };
 use serde_json::{Value, json};
 
@@ -153,6 +155,18 @@ impl ToolHost for Host {
             let policy = None;
             Ok(Some(Outside { policy, freeze }))
         })
+    }
+    fn record_intent<'a>(&'a self, _input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn read_rules(&self) -> ReadRules {
+        Box::new(|_: &Path| Action::Allow)
+    }
+    fn denies_address(&self, _url: &str) -> bool {
+        false
+    }
+    fn denies_page(&self, _url: &str) -> bool {
+        false
     }
     fn started(&self, input: &Value) {
         self.note(format!("started {input}"));
