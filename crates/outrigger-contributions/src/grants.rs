@@ -30,7 +30,9 @@ pub fn grant_of_plugin(plugin: &PluginStatus) -> Option<Grant> {
     })
 }
 
-/// Reads what a plugin's tool declares. The sandbox is that of its process, whatever it says.
+/// Reads what a plugin's tool declares. The sandbox is that of its process, whatever it says. It has no contract: a connector of
+/// the user's would carry out its calls as shell commands and changes of files, which the user's rules and guards know under the
+/// names of the bundled tools only. Where a rule routes what it needs elsewhere, the call is refused, as for any tool without one.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -39,6 +41,7 @@ pub fn declared(value: Option<Value>, is_sandboxed: bool) -> Result<Declared, St
         Some(value) => serde_json::from_value(value).map_err(|error| error.to_string())?,
         None => Declared::default(),
     };
+    declared.contract = None;
     declared.constraints.sandbox_profile = if is_sandboxed {
         SandboxProfile::Process
     } else {
@@ -113,6 +116,14 @@ fn constraints(limits: &ToolLimits) -> Constraints {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_plugins_tool_has_no_contract() {
+        let says = json!({"contract": "exec", "capabilities": ["process.exec"]});
+        let read = declared(Some(says), true).unwrap();
+        assert_eq!(read.contract, None);
+        assert!(read.capabilities.contains(&Capability::Exec));
+    }
 
     #[test]
     fn what_a_plugin_says_of_its_sandbox_does_not_count() {

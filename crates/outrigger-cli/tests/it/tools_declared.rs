@@ -354,3 +354,37 @@ fn what_does_not_say_what_it_needs_is_not_done_here() {
         assert_eq!(results[0].contains("silent ran"), !refused, "{results:?}");
     }
 }
+
+/// A connector knows a shell command, not that it is a plugin's tool with no rule of the user's about it.
+#[test]
+fn no_connector_of_the_users_carries_out_a_plugins_tool() {
+    let tools = [
+        ("weather", "exec", "['process.exec']"),
+        ("news", "read", "['fs.read']"),
+        ("notes", "write", "['fs.write']"),
+    ];
+    let world = World::new([turn(tools.map(|(name, ..)| call(name, json!({})))), done()]);
+    let sources = tools.map(|(name, contract, needs)| {
+        format!(
+            "{name}: {{ description: 'd', args: {{}}, outrigger: {{ contract: '{contract}', capabilities: {needs} }}, execute: async () => 'ran' }}"
+        )
+    });
+    world.plugin(
+        "p",
+        &format!(
+            "export const P = async () => ({{ tool: {{ {} }}, 'tool.execute.before': async (i, o) => \
+               Object.assign(o.args, {{ command: 'id', filePath: 'a.txt', content: 'x', description: 'd' }}) }})",
+            sources.join(", ")
+        ),
+    );
+    granting(
+        &world,
+        "[connectors.box]\nurl = \"ws://127.0.0.1:1\"\ntoken_env = \"HOME\"\n[[routes]]\nprovider = \"box\"\n",
+    );
+    world.run(&["go"]).ok();
+    let results = world.mock.last().texts("tool");
+    for (result, (_, contract, _)) in results.iter().zip(tools) {
+        let refused = format!("works on this machine, and `{contract}` is done by box");
+        assert!(result.contains(&refused), "{results:?}");
+    }
+}
