@@ -108,9 +108,7 @@ impl Agent {
         let Some(found) = self.state.store.message(id, message)? else {
             return Ok(());
         };
-        if let (Some(plugin), MessageInfo::User(user)) = (by.plugin_id(), &found.info) {
-            self.may_change(&plugin, user, "removes a message of the user's")?;
-        }
+        self.may_remove(by, std::slice::from_ref(&found))?;
         let event = Event::MessageRemoved {
             session_id: id.clone(),
             message_id: message.clone(),
@@ -199,6 +197,27 @@ impl Agent {
         plugins
             .iter()
             .try_for_each(|it| self.may_change(it, user, "replaces a message of the user's"))
+    }
+
+    /// Checks that an actor removes no message of others: a plugin removes what it sent and what models answered, and the user's
+    /// words only with the grant to prompt.
+    ///
+    /// # Errors
+    /// [`AgentError::NotGranted`].
+    pub(crate) fn may_remove(
+        &self,
+        by: &Actor,
+        messages: &[MessageWithParts],
+    ) -> Result<(), AgentError> {
+        let Some(plugin) = by.plugin_id() else {
+            return Ok(());
+        };
+        messages.iter().try_for_each(|message| match &message.info {
+            MessageInfo::User(user) => {
+                self.may_change(&plugin, user, "removes a message of the user's")
+            }
+            MessageInfo::Assistant(_) => Ok(()),
+        })
     }
 
     fn may_change(

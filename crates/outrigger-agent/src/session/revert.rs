@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PartId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
-use outrigger_protocol::provenance::{Actor, Deed};
+use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_protocol::session::{Session, SessionRevert, SessionSummary};
 use outrigger_session_state::revisions::revert_points::{find, from, is_answer, removals};
 use outrigger_workspace::snapshot::{FileDiff, Snapshots, is_tree};
@@ -33,7 +33,7 @@ type FileInTree = (String, String);
 impl Agent {
     /// Takes back a message of the user and all that follows, or, with a part, the answer from that part on. The messages
     /// stay until the next prompt removes them, so it can be undone by [`Self::unrevert`]. A session in which there is no
-    /// such message or part is left as it is (OpenCode's rule).
+    /// such message or part is left as it is (OpenCode's rule). A plugin takes back what it may remove ([`Self::may_remove`]).
     ///
     /// # Errors
     /// [`AgentError::Conflict`] where files are not what the session left, and [`AgentError::PluginCaused`] for files that run
@@ -54,6 +54,7 @@ impl Agent {
         let Some(mut revert) = find(&messages, message, part) else {
             return Ok(session);
         };
+        self.may_remove(by, from(&messages, &revert))?;
         let snapshots = &self.state.project.snapshots;
         if snapshots.is_on() {
             let current = snapshots.track().await?;
@@ -150,15 +151,23 @@ impl Agent {
         }
     }
 
-    /// Removes for good what was taken back; a new prompt goes on from there.
+    /// Removes for good what was taken back; a new prompt goes on from there. One of a plugin does not do so with messages of the
+    /// user's, who can still bring them back.
     ///
     /// # Errors
-    /// Those of the store.
-    pub(crate) async fn clean_up_revert(&self, session: &Session) -> Result<(), AgentError> {
+    /// [`AgentError::NotGranted`] and those of the store.
+    pub(crate) async fn clean_up_revert(
+        &self,
+        session: &Session,
+        causes: &Provenance,
+    ) -> Result<(), AgentError> {
         let Some(revert) = &session.revert else {
             return Ok(());
         };
         let messages = self.state.store.messages(&session.id)?;
+        for plugin in causes.plugins_that(Deed::Prompted) {
+            self.may_remove(&Actor::plugin(&plugin), from(&messages, revert))?;
+        }
         let events = removals(&session.id, &messages, revert);
         self.state.commit(Vec::new(), events).await?;
         self.update_session(&session.id, |session| session.revert = None)

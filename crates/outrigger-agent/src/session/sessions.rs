@@ -8,6 +8,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::Tokens;
 use outrigger_protocol::permission::Rule;
+use outrigger_protocol::provenance::Actor;
 use outrigger_protocol::session::{PluginRule, Session, SessionModel, SessionTime};
 use outrigger_store::Store;
 
@@ -141,13 +142,17 @@ impl Agent {
         .await
     }
 
-    /// Deletes a session with its child sessions. The log keeps what happened.
+    /// Deletes a session with its child sessions. The log keeps what happened. A plugin deletes sessions without messages of
+    /// others.
     ///
     /// # Errors
-    /// [`AgentError::NoSession`], [`AgentError::Busy`] while a turn runs in any of them, and those of the store.
-    pub async fn delete_session(&self, id: &SessionId) -> Result<(), AgentError> {
+    /// [`AgentError::NoSession`], [`AgentError::NotGranted`], [`AgentError::Busy`] while a turn runs in any of them, and those of the store.
+    pub async fn delete_session(&self, id: &SessionId, by: &Actor) -> Result<(), AgentError> {
         let events = doomed(&self.state.store, id)?;
         let _owners = hold(&self.state.project.folders.data, &events)?;
+        for id in events.iter().filter_map(Event::session_id) {
+            self.may_remove(by, &self.state.store.messages(id)?)?;
+        }
         let gone: Vec<SessionId> = events
             .iter()
             .filter_map(Event::session_id)

@@ -86,7 +86,8 @@ impl Agent {
         mut cancelled: watch::Receiver<bool>,
     ) -> Result<MessageWithParts, AgentError> {
         let session = self.session(id)?;
-        self.clean_up_revert(&session).await?;
+        self.clean_up_revert(&session, &Provenance::default())
+            .await?;
         let info = self.choose_agent(input.agent.as_deref())?;
         let model = self.choose_model(&session, &info, input.model.clone())?;
         let (begun, mut message, mut part) = self.pair(id, &info.name, model, &input);

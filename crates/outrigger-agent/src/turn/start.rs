@@ -1,6 +1,7 @@
 //! The start of a turn, once its request has been read.
 
 use outrigger_protocol::id::{MessageId, TurnId};
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::turn::CommandCall;
 
@@ -31,4 +32,17 @@ pub(crate) enum Start {
     Announced(Box<Prompt>),
     Compact(Compact),
     Resume(TurnId),
+}
+
+impl Start {
+    /// Returns who caused what begins; `None` for a turn that goes on.
+    pub(crate) fn causes(&self) -> Option<&Provenance> {
+        match self {
+            Self::Prompt(it) | Self::Beside(it, _) | Self::Announced(it) => {
+                Some(&it.input.provenance)
+            }
+            Self::Compact(it) => Some(&it.provenance),
+            Self::Resume(_) => None,
+        }
+    }
 }

@@ -277,8 +277,8 @@ impl Agent {
         start: &Start,
     ) -> Result<(Session, Conversation), AgentError> {
         let mut session = self.session(id)?;
-        if !matches!(start, Start::Resume(_)) && session.revert.is_some() {
-            Box::pin(self.clean_up_revert(&session)).await?;
+        if let (Some(causes), true) = (start.causes(), session.revert.is_some()) {
+            Box::pin(self.clean_up_revert(&session, causes)).await?;
             session = self.session(id)?;
         }
         let mut conversation = self.state.conversation(id)?;

@@ -201,6 +201,91 @@ fn a_message_of_the_users_is_neither_removed_nor_replaced() {
     }
 }
 
+/// A revert and the next prompt remove messages as well, and so does deleting the session.
+#[test]
+fn a_message_of_the_users_is_not_removed_by_a_revert_or_with_its_session() {
+    let revert = "got = await send(url, 'POST', '/session/' + id + '/revert', { messageID: (await users(url, id)).message.info.id })";
+    let delete = "got = await send(url, 'DELETE', '/session/' + id)";
+    let note = "await send(url, 'POST', '/session/' + id + '/message', { parts, noReply: true })";
+    let own_session = "id = JSON.parse((await send(url, 'POST', '/session', {})).text).id";
+    for (case, statement, granted, status) in [
+        ("reverted", revert.to_owned(), false, 403),
+        ("reverted with the grant", revert.to_owned(), true, 200),
+        (
+            "its own is reverted",
+            format!("{note}; {revert}"),
+            false,
+            200,
+        ),
+        ("deleted", delete.to_owned(), false, 403),
+        (
+            "deleted with its own in it",
+            format!("{note}; {delete}"),
+            false,
+            403,
+        ),
+        ("deleted with the grant", delete.to_owned(), true, 200),
+        (
+            "its own session",
+            format!("{own_session}; {note}; {delete}"),
+            false,
+            200,
+        ),
+    ] {
+        let world = world([done()]);
+        let source = at_idle(&statement).replace("const id =", "let id =");
+        let plugin = world.plugin("leaves", &source);
+        if granted {
+            granting(&world, &format!("[plugins.{plugin:?}]\nprompt = true\n"));
+        }
+        let server = world.serve(&["--no-auth"]);
+        let session = server.post("/session", &json!({})).json(200);
+        let id = session["id"].as_str().unwrap();
+        prompt(&server, id, "hello");
+        let got = world.json("got.json");
+        assert_eq!(got["status"], status, "{case}: {got}");
+        if status == 403 {
+            let left = server.get(&format!("/session/{id}/message")).text();
+            assert!(left.contains("hello"), "{case}: {left}");
+        }
+    }
+}
+
+/// The user can still bring back what the user took back.
+#[test]
+fn a_plugins_prompt_does_not_make_a_revert_of_the_users_final() {
+    let world = world([done(), done()]);
+    world.plugin("undoes", UNDOES);
+    let server = world.serve(&["--no-auth"]);
+    let session = || {
+        let made = server.post("/session", &json!({})).json(200);
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let say = |id: &str| {
+        let body = json!({ "parts": [{ "type": "text", "text": "hello" }] });
+        let path = format!("/session/{id}/message");
+        server.post(&path, &body).json(200);
+    };
+    let id = session();
+    say(&id);
+    let path = format!("/session/{id}/message");
+    let user = server.get(&path).json(200)[0]["info"]["id"].clone();
+    let revert = json!({ "messageID": user });
+    server
+        .post(&format!("/session/{id}/revert"), &revert)
+        .json(200);
+    let note = json!({ "parts": [{ "type": "text", "text": "x" }], "noReply": true });
+    let undo = json!({ "path": path, "body": note });
+    world.file("undo.json", &undo.to_string());
+    say(&session());
+    assert_eq!(world.json("undone.json")["status"], 403);
+    server
+        .post(&format!("/session/{id}/unrevert"), &json!({}))
+        .json(200);
+    let messages = server.get(&path).json(200);
+    assert_eq!(messages[0]["info"]["id"], user, "{messages}");
+}
+
 /// The record of a call and its cause stays as written.
 #[test]
 fn no_tool_call_is_changed_or_made_up() {
@@ -325,7 +410,8 @@ fn a_plugin_puts_back_only_what_it_may_change_itself() {
         ("not its own to write", ".hidden/a.txt", false, false, 403),
     ] {
         let input = json!({ "filePath": file, "content": "after\n" });
-        let world = World::new([turn([call("write", input)]), done(), done()]);
+        let says = json!({ "text": "Done at once.", "tools": [call("write", input)] });
+        let world = World::new([says, done(), done()]);
         let ops = json!({ "mode": "primary", "permission": { "edit": { "locked/*": "allow" } } });
         let rules = json!({ "*": "allow", "edit": { "*": "allow", "locked/*": "deny" } });
         world.config(json!({ "permission": rules, "agent": { "ops": ops } }));
@@ -352,8 +438,12 @@ fn a_plugin_puts_back_only_what_it_may_change_itself() {
         let left = world.read(file);
         let messages = server.get(&format!("/session/{id}/message")).json(200);
         let user = messages[0]["info"]["id"].clone();
+        let parts = messages[1]["parts"].as_array().unwrap();
+        let written = parts.iter().find(|part| part["type"] == "tool").unwrap();
         let path = format!("/session/{id}/revert");
-        let body = json!({ "messageID": user, "force": force });
+        // From the call on: the user's message stays.
+        let body =
+            json!({ "messageID": written["messageID"], "partID": written["id"], "force": force });
         world.file(
             "undo.json",
             &json!({ "path": path, "body": body }).to_string(),

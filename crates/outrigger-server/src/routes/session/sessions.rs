@@ -162,8 +162,12 @@ async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResul
     Ok(Json(agent.session(&id)?))
 }
 
-async fn delete(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResult<bool> {
-    agent.delete_session(&id).await?;
+async fn delete(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    By(by): By,
+) -> JsonResult<bool> {
+    agent.delete_session(&id, &by).await?;
     Ok(Json(true))
 }
 
