@@ -41,3 +41,41 @@ pub fn refused(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
 pub fn is_foreign(name: &str) -> bool {
     !builtin::is_bundled(name) && refused_name(name).is_none()
 }
+
+/// Returns what "always" covers if a plugin's tool asks for a permission that is not its own: only the patterns asked about.
+/// Otherwise an approval of one command would cover everything that the model runs after it.
+#[must_use]
+pub fn lasting(permission: &str, patterns: &[String]) -> Vec<String> {
+    let is_wide = |text: &str| text.contains(['*', '?']);
+    if is_wide(permission) {
+        return Vec::new();
+    }
+    let exact = patterns.iter().filter(|it| !is_wide(it));
+    exact.cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn always_covers_what_a_plugin_asked_about_and_no_more() {
+        let texts = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        for (permission, patterns, want) in [
+            (
+                "bash",
+                &["npm test", "npm run x"][..],
+                &["npm test", "npm run x"][..],
+            ),
+            ("bash", &["npm test", "*"], &["npm test"]),
+            ("*", &["npm test"], &[]),
+            ("ba?h", &["npm test"], &[]),
+        ] {
+            assert_eq!(
+                lasting(permission, &texts(patterns)),
+                texts(want),
+                "{permission}"
+            );
+        }
+    }
+}

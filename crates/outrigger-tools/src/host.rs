@@ -48,6 +48,8 @@ pub struct PermissionAsk {
     /// It is about files that a command changes, which needs its own question. The command's sandbox protects those that make something
     /// run later.
     pub by_command: bool,
+    /// The plugin's tool that asks in its own words, and its plugin: "always" covers what that tool asks about, and nothing else.
+    pub asked_by: Option<String>,
     /// It is unknown what the call does: only a rule that names the permission allows it, not one for all permissions (`*`).
     pub only_named: bool,
 }

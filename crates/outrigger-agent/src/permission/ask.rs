@@ -149,7 +149,7 @@ impl AgentState {
             .permissions
             .questions
             .take_back_changed(&ask.permission, tool_as.as_deref());
-        let approvals = lock(&self.permissions.questions.approvals).clone();
+        let approvals = self.permissions.questions.approvals_for(&ask);
         let mut layers: Vec<&[Rule]> = asker.rules.to_vec();
         layers.push(&approvals);
         let patterns = if ask.patterns.is_empty() {

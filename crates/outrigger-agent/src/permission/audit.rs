@@ -154,7 +154,7 @@ impl PluginServices {
 }
 
 impl ToolServices {
-    fn owner_of(&self, tool: &str) -> Option<PluginId> {
+    pub(crate) fn owner_of(&self, tool: &str) -> Option<PluginId> {
         let descriptor = self.runtime.descriptor(tool)?;
         owner(Some(&descriptor.spec))
     }

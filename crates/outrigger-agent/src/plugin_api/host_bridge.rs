@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
+use outrigger_contributions::tool_names;
 use outrigger_files::sync::lock;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
 use outrigger_protocol::custom_points::EventEmit;
@@ -71,17 +72,6 @@ impl Bridge {
     }
 }
 
-/// Returns what "always" covers if a plugin's tool asks for a permission that is not its own: only the patterns asked about.
-/// Otherwise an approval of one command would cover everything that the model runs after it.
-fn lasting(permission: &str, patterns: &[String]) -> Vec<String> {
-    let is_wide = |text: &str| text.contains(['*', '?']);
-    if is_wide(permission) {
-        return Vec::new();
-    }
-    let exact = patterns.iter().filter(|it| !is_wide(it));
-    exact.cloned().collect()
-}
-
 impl HostHandler for Bridge {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         Box::pin(async move {
@@ -106,16 +96,20 @@ impl HostHandler for Bridge {
             let Some(ctx) = self.calls.get(ask.call) else {
                 return Err("this tool call is over".to_owned());
             };
-            let always = if ask.permission == ctx.call.tool {
+            let tool = &ctx.call.tool;
+            let always = if ask.permission == *tool && tool_names::is_foreign(tool) {
                 ask.always
             } else {
-                lasting(&ask.permission, &ask.patterns)
+                tool_names::lasting(&ask.permission, &ask.patterns)
             };
+            let owner = self.state().and_then(|state| state.tools.owner_of(tool));
+            let asked_by = format!("{} {tool}", owner.map_or_else(String::new, |it| it.0));
             let question = PermissionAsk {
                 permission: ask.permission,
                 patterns: ask.patterns,
                 always,
                 metadata: ask.metadata,
+                asked_by: Some(asked_by),
                 ..PermissionAsk::default()
             }
             .with_lines_read();
@@ -190,32 +184,6 @@ impl HostHandler for Bridge {
             "warn" => tracing::warn!("[plugin:{process}] {}", log.message),
             "info" => tracing::info!("[plugin:{process}] {}", log.message),
             _ => tracing::debug!("[plugin:{process}] {}", log.message),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn always_covers_what_a_plugin_asked_about_and_no_more() {
-        let texts = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        for (permission, patterns, want) in [
-            (
-                "bash",
-                &["npm test", "npm run x"][..],
-                &["npm test", "npm run x"][..],
-            ),
-            ("bash", &["npm test", "*"], &["npm test"]),
-            ("*", &["npm test"], &[]),
-            ("ba?h", &["npm test"], &[]),
-        ] {
-            assert_eq!(
-                lasting(permission, &texts(patterns)),
-                texts(want),
-                "{permission}"
-            );
         }
     }
 }

@@ -116,3 +116,56 @@ export const P = async ({{ directory }}) => {{
     assert_ne!(process("of_user"), process("of_project"));
     assert!(!world.read("of_user.txt").contains("changed"));
 }
+
+/// The user answers a question in the words of a plugin, which says what "always" would cover.
+#[test]
+fn always_to_a_plugins_question_covers_that_tool_only() {
+    let write = || call("write", json!({ "filePath": "other.txt", "content": "x" }));
+    let touch = || {
+        call(
+            "bash",
+            json!({ "command": "touch x.txt", "description": "d" }),
+        )
+    };
+    let deploy = || call("deploy", json!({}));
+    for (tool, permission, pattern, second, asked_again) in [
+        ("edit", "edit", "docs/readme.md", write(), true),
+        ("deploy", "bash", "touch x.txt", touch(), true),
+        ("deploy", "bash", "touch x.txt", deploy(), false),
+        ("deploy", "deploy", "production", deploy(), false),
+    ] {
+        let world = World::new([turn([call(tool, json!({}))]), turn([second]), done()]);
+        world.config(json!({ "permission": { "bash": "ask", "edit": "ask", "deploy": "ask" } }));
+        let ask = format!(
+            "c.ask({{ permission: '{permission}', patterns: ['{pattern}'], always: ['*'], metadata: {{}} }})"
+        );
+        world.plugin(
+            "asks",
+            &format!("export const P = async () => ({{ tool: {{ {tool}: {{ description: 'd', args: {{}}, execute: async (_, c) => {{ await {ask}; return 'ok' }} }} }} }})"),
+        );
+        let server = world.serve(&["--no-auth"]);
+        let session = server.post("/session", &json!({})).json(200);
+        let id = session["id"].as_str().unwrap();
+        let prompt = json!({ "parts": [{ "type": "text", "text": "hello" }] });
+        server.post(&format!("/session/{id}/prompt_async"), &prompt);
+        let open = || server.get("/permission").json(200)[0].clone();
+        assert!(wait_until(WAIT_TIMEOUT, || open().is_object()), "{tool}");
+        let first = open();
+        let by = json!({ "by": "plugin", "topPluginId": "asks", "did": "contributed", "what": format!("tool {tool}") });
+        let causes: Vec<Value> = serde_json::from_value(first["provenance"].clone()).unwrap();
+        assert!(causes.contains(&by), "{first}");
+        let path = format!("/permission/{}/reply", first["id"].as_str().unwrap());
+        server.post(&path, &json!({ "reply": "always" })).json(200);
+        let is_over = || world.mock.requests().len() == 3;
+        assert!(
+            wait_until(WAIT_TIMEOUT, || is_over() || open().is_object()),
+            "{tool}"
+        );
+        assert_eq!(
+            open().is_object(),
+            asked_again,
+            "{tool} {permission}: {}",
+            open()
+        );
+    }
+}

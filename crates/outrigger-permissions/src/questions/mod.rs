@@ -47,6 +47,8 @@ pub struct Questions {
     pub granted: Mutex<BTreeSet<(PluginId, Grant)>>,
     /// Rules that the user created by answering "always", until the program ends.
     pub approvals: Mutex<Vec<Rule>>,
+    /// Like [`Self::approvals`], for questions that tools of plugins ask: by [`PermissionAsk::asked_by`].
+    plugin_approvals: Mutex<BTreeMap<String, Vec<Rule>>>,
     /// Hash of each MCP tool when the user answered "always" about it.
     pub allowed_as: Mutex<BTreeMap<String, String>>,
     /// Files that make something run later and that the user let tools change until the program ends.
@@ -103,6 +105,27 @@ impl Questions {
             lock(&self.approvals).retain(|rule| rule.permission != tool);
         }
         is_changed
+    }
+
+    /// Returns the "always" answers that count for a question.
+    pub fn approvals_for(&self, ask: &PermissionAsk) -> Vec<Rule> {
+        let mut rules = lock(&self.approvals).clone();
+        if let Some(tool) = &ask.asked_by {
+            let own = lock(&self.plugin_approvals).get(tool).cloned();
+            rules.extend(own.unwrap_or_default());
+        }
+        rules
+    }
+
+    /// Stores an "always" answer to a question.
+    pub fn approve(&self, ask: &PermissionAsk, rules: impl Iterator<Item = Rule>) {
+        match &ask.asked_by {
+            Some(tool) => {
+                let mut own = lock(&self.plugin_approvals);
+                own.entry(tool.clone()).or_default().extend(rules);
+            }
+            None => lock(&self.approvals).extend(rules),
+        }
     }
 
     /// Returns whether the user granted the plugin this until the program ends.

@@ -95,14 +95,17 @@ impl Agent {
         by: Actor,
     ) -> bool {
         let Some(OpenQuestion {
-            request, answer, ..
+            request,
+            ask,
+            answer,
+            ..
         }) = lock(&self.state.permissions.questions.open).remove(id)
         else {
             return false;
         };
         let answered = (reply, message.filter(|m| !m.is_empty()), by);
         let is_open = answer.send(answered.clone()).is_ok();
-        self.state.answer_others(&request, &answered);
+        self.state.answer_others(&request, &ask, &answered);
         is_open
     }
 }

@@ -68,17 +68,19 @@ impl AgentState {
     /// Withdraws a question that an "always" covers which was given while plugins were asked about it: [`Self::answer_others`]
     /// answers the open questions, and this one was not open yet.
     fn is_covered_by_now(&self, id: &PermissionId) -> bool {
-        let approvals = lock(&self.permissions.questions.approvals).clone();
         let mut open = lock(&self.permissions.questions.open);
-        let is_covered = open
-            .get(id)
-            .is_some_and(|it| self.permissions.covers(it, &approvals));
+        let is_covered = open.get(id).is_some_and(|it| self.permissions.covers(it));
         is_covered && open.remove(id).is_some()
     }
 
     /// Applies an answer to the other questions of its session: "always" answers those that it covers, a refusal refuses them
     /// all, as in OpenCode. They get its words as well: without them, the turn would end before the model reads any.
-    pub(super) fn answer_others(&self, answered: &PermissionRequest, answer: &Answered) {
+    pub(super) fn answer_others(
+        &self,
+        answered: &PermissionRequest,
+        ask: &PermissionAsk,
+        answer: &Answered,
+    ) {
         let reply = answer.0;
         if reply == Reply::Always {
             self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
@@ -87,13 +89,12 @@ impl AgentState {
                 pattern: pattern.clone(),
                 action: Action::Allow,
             });
-            lock(&self.permissions.questions.approvals).extend(rules);
+            self.permissions.questions.approve(ask, rules);
         }
-        let approvals = lock(&self.permissions.questions.approvals).clone();
         let covered = |open: &OpenQuestion| match reply {
             Reply::Once => false,
             Reply::Reject => true,
-            Reply::Always => self.permissions.covers(open, &approvals),
+            Reply::Always => self.permissions.covers(open),
         };
         let mut open = lock(&self.permissions.questions.open);
         let others: Vec<PermissionId> = open
@@ -111,10 +112,11 @@ impl AgentState {
 
 impl PermissionServices {
     /// Returns whether "always" answers cover the whole question, as they would if it were asked now.
-    fn covers(&self, open: &OpenQuestion, approvals: &[Rule]) -> bool {
+    fn covers(&self, open: &OpenQuestion) -> bool {
         let OpenQuestion {
             ask, rules, alone, ..
         } = open;
+        let approvals = &self.questions.approvals_for(ask)[..];
         let everything = ["*".to_owned()];
         let patterns = match ask.patterns.as_slice() {
             [] => &everything[..],

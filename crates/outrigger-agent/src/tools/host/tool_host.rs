@@ -80,7 +80,13 @@ impl ToolHost for CallHost {
                 return Ok("allow (the user's call)".to_owned());
             }
             let own = self.stored_rules().map_err(ToolError::Denied)?;
-            let causes = self.causes();
+            let mut causes = self.causes();
+            // The question is in the plugin's words.
+            if ask.asked_by.is_some()
+                && let Some(plugin) = self.state.tools.owner_of(&self.call.tool)
+            {
+                causes = causes.by_replaced_tool(&plugin, &self.call.tool);
+            }
             let asker = Asker {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
