@@ -49,7 +49,6 @@ pub use outrigger_prompt::command::{CommandInfo, CommandSource};
 pub use outrigger_session_state::bus::{Bus, Sink};
 pub use outrigger_session_state::ids;
 pub use outrigger_session_state::turn_channel::Compact;
-pub use outrigger_workspace::clock::now;
 pub use outrigger_workspace::formatters::FormatterStatus;
 pub use outrigger_workspace::snapshot::SnapshotError;
 pub use outrigger_workspace::{Folders, ProjectLocation};

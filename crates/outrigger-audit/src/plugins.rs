@@ -6,8 +6,8 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn, UserGrants};
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::PluginId;
+use outrigger_stdx::clock::now_ms;
 use outrigger_store::Store;
-use outrigger_workspace::clock::now;
 
 use crate::processes::connection;
 
@@ -23,9 +23,9 @@ pub fn progress(store: &Store, then: ProgressFn) -> ProgressFn {
                 subject: Some(progress.spec.clone()),
                 errored: cause.is_some(),
                 detail: cause.map(|cause| format!("{}: {}", cause.code, cause.message)),
-                ..AuditRecord::new(AuditKind::LifeCycle, now(), progress.stage.to_string())
+                ..AuditRecord::new(AuditKind::LifeCycle, now_ms(), progress.stage.to_string())
             };
-            store.audit_lazily(now(), vec![record]);
+            store.audit_lazily(now_ms(), vec![record]);
         }
         then(progress);
     })
@@ -36,7 +36,7 @@ pub fn progress(store: &Store, then: ProgressFn) -> ProgressFn {
 pub fn notice(store: &Store, then: NoticeFn) -> NoticeFn {
     let store = store.clone();
     Arc::new(move |notice: Notice| {
-        store.audit_lazily(now(), noticed(&notice));
+        store.audit_lazily(now_ms(), noticed(&notice));
         // Normal operation is not reported to clients, nor is each refused request of the plugin.
         let quiet = matches!(
             notice,
@@ -125,7 +125,7 @@ fn life(plugin: &str, decision: impl Into<String>, detail: Option<&str>) -> Audi
         plugin_id: Some(PluginId(plugin.to_owned())),
         detail: detail.map(str::to_owned),
         errored: true,
-        ..AuditRecord::new(AuditKind::LifeCycle, now(), decision)
+        ..AuditRecord::new(AuditKind::LifeCycle, now_ms(), decision)
     }
 }
 
@@ -145,7 +145,7 @@ fn refused_requests(plugins: &[String], request: &str, rule: &str) -> Vec<AuditR
         subject: Some(request.to_owned()),
         errored: true,
         policy_check_result: format!("refused: {rule}"),
-        ..AuditRecord::new(AuditKind::Client, now(), "deny")
+        ..AuditRecord::new(AuditKind::Client, now_ms(), "deny")
     };
     plugins.iter().map(record).collect()
 }
@@ -177,7 +177,7 @@ pub fn grants(store: &Store, plugins: &[PluginStatus]) {
         let of_user = of_user(&plugin.id, &plugin.grants);
         hosted(plugin).into_iter().chain(of_user)
     });
-    store.audit_lazily(now(), records.collect());
+    store.audit_lazily(now_ms(), records.collect());
 }
 
 fn of_user(plugin: &str, grants: &UserGrants) -> Vec<AuditRecord> {
@@ -193,7 +193,7 @@ fn of_user(plugin: &str, grants: &UserGrants) -> Vec<AuditRecord> {
         subject: Some(what.join("; ")),
         detail: Some("outrigger.toml".to_owned()),
         policy_check_result: result.to_owned(),
-        ..AuditRecord::new(AuditKind::Grant, now(), decision)
+        ..AuditRecord::new(AuditKind::Grant, now_ms(), decision)
     })
     .collect()
 }
@@ -206,6 +206,6 @@ fn hosted(plugin: &PluginStatus) -> Option<AuditRecord> {
         plugin_id: Some(PluginId(plugin.id.clone())),
         subject: Some(format!("no more than {host} has")),
         detail: withheld.filter(|it| !it.is_empty()),
-        ..AuditRecord::new(AuditKind::Grant, now(), "allow")
+        ..AuditRecord::new(AuditKind::Grant, now_ms(), "allow")
     })
 }

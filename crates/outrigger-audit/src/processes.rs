@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_sandbox::{Level, ProcessStart, Spawner};
+use outrigger_stdx::clock::now_ms;
 use outrigger_store::Store;
-use outrigger_workspace::clock::now;
 
 /// Creates the record of a started process.
 fn process(start: &ProcessStart) -> AuditRecord {
@@ -22,7 +22,7 @@ fn process(start: &ProcessStart) -> AuditRecord {
                 Some(level) => level.name(),
             }
         )),
-        ..AuditRecord::new(AuditKind::Process, now(), "start")
+        ..AuditRecord::new(AuditKind::Process, now_ms(), "start")
     }
 }
 
@@ -31,7 +31,7 @@ fn process(start: &ProcessStart) -> AuditRecord {
 pub fn recorded(store: &Store, spawner: Spawner) -> Spawner {
     let store = store.clone();
     spawner.with_recorder(Arc::new(move |start| {
-        store.audit_lazily(now(), vec![process(start)]);
+        store.audit_lazily(now_ms(), vec![process(start)]);
     }))
 }
 
@@ -51,6 +51,6 @@ pub fn connection(
         errored: refused.is_some(),
         policy_check_result: policy,
         detail: (!detail.is_empty()).then(|| detail.join("; ")),
-        ..AuditRecord::new(AuditKind::Network, now(), decision)
+        ..AuditRecord::new(AuditKind::Network, now_ms(), decision)
     }
 }

@@ -25,7 +25,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 /// How long a connection may take to come about.
 const CONNECTING: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use outrigger_browser_core::field::FieldKind;
 use outrigger_config::settings::Browser as Settings;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_sandbox::Spawner;
+use outrigger_stdx::clock::now_ms;
 use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
 use tokio::sync::broadcast::Receiver;
@@ -16,7 +17,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::cdp::extension::Relay;
 use crate::chromium::Source;
 use crate::desk::{Browser, Options};
-use crate::record::{RecordFn, now};
+use crate::record::RecordFn;
 use crate::secrets::Secrets;
 use crate::sites::Sites;
 use crate::{cdp, tools};
@@ -47,7 +48,7 @@ pub fn offer(
         folder,
         servers: data.join("servers"),
         token: data.join("browser/extension-token"),
-        record: Arc::new(move |record| store.audit_lazily(now(), vec![record])),
+        record: Arc::new(move |record| store.audit_lazily(now_ms(), vec![record])),
     };
     if let Some(browser) = attach(around, runtime) {
         tokio::spawn(follow(browser, events));

@@ -10,8 +10,8 @@ use outrigger_browser_core::field::FieldKind;
 use outrigger_browser_core::frame::name_strangers;
 use outrigger_browser_core::lease::{Grant, Owner};
 use outrigger_browser_core::snapshot::{Key, References, Snapshot};
-use outrigger_files::sync::lock;
 use outrigger_sandbox::Spawner;
+use outrigger_stdx::sync::lock;
 
 use crate::chromium::{Chromium, Source};
 use crate::dialog::Denies;

@@ -5,14 +5,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
 use outrigger_network_proxy::{Client, Connection, Proxy, ProxyTicket, Upstream};
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_sandbox::ProcSockets;
+use outrigger_stdx::clock::now_ms;
+use outrigger_stdx::sync::lock;
 use url::Url;
 
 use crate::error::BrowserError;
-use crate::record::{RecordFn, now};
+use crate::record::RecordFn;
 use crate::sites::Sites;
 
 /// Hosts whose refusals are remembered.
@@ -120,6 +121,6 @@ fn connection(it: &Connection) -> AuditRecord {
         errored: it.refused.is_some(),
         policy_check_result: policy,
         detail: Some(detail.join("; ")),
-        ..AuditRecord::new(AuditKind::Network, now(), decision)
+        ..AuditRecord::new(AuditKind::Network, now_ms(), decision)
     }
 }

@@ -20,7 +20,7 @@ use crate::dialog::{Denies, Dialog};
 use crate::error::BrowserError;
 use crate::frames::frames;
 use crate::provider::{ActionTarget, Done, FrameSite, Mark, Provider, Step, TabInfo};
-use crate::record::now;
+use outrigger_stdx::clock::now_ms;
 
 /// How long a page may take to load after an action.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -342,7 +342,7 @@ impl Browser {
             agent,
             turn,
         } = &grant.owner;
-        let mut record = AuditRecord::new(AuditKind::Browser, now(), decision);
+        let mut record = AuditRecord::new(AuditKind::Browser, now_ms(), decision);
         record.session_id = Some(SessionId(session.clone()));
         record.subject = Some(format!(
             "{} {} {} {}",
@@ -369,7 +369,7 @@ impl Browser {
 /// What the audit says of a lease that was not given, or does not count.
 pub(crate) fn refused(owner: &Owner, tab: &str, refusal: &LeaseError) -> AuditRecord {
     let code = refusal.code();
-    let mut record = AuditRecord::new(AuditKind::Browser, now(), code);
+    let mut record = AuditRecord::new(AuditKind::Browser, now_ms(), code);
     record.session_id = Some(SessionId(owner.session.clone()));
     record.subject = Some(format!("lease {tab}"));
     record.errored = true;

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use outrigger_browser_core::site::{Address, Refused, SiteRules, origin};
-use outrigger_files::sync::lock;
 use outrigger_network_proxy::hosts::{Refusal, is_public};
+use outrigger_stdx::sync::lock;
 use url::Url;
 
 /// How long it is remembered where a name leads.

@@ -454,7 +454,7 @@ fn cut(text: &str) -> String {
     if text.len() <= MAX_CONTEXT {
         return text.to_owned();
     }
-    let end = outrigger_protocol::text::floor(text, MAX_CONTEXT);
+    let end = outrigger_stdx::text::floor_char_boundary(text, MAX_CONTEXT);
     format!(
         "{}\n(cut at {MAX_CONTEXT} bytes)",
         text.get(..end).unwrap_or_default()

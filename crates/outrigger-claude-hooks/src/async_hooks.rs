@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use tokio::task::JoinSet;
 
 use crate::answer::Answer;

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use outrigger_config::claude_hooks::HookEvent;
-use outrigger_files::sync::lock;
 use outrigger_kernel::breaker::{Ended, Gate, Rules};
 use outrigger_plugin_status::{
     BreakerKey, BreakerMemory, BreakerStatus, Breakers, GuardedCall, NoticeFn,
 };
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
+use outrigger_stdx::sync::lock;
 
 /// Identity of a command: the same line under the same `CLAUDE_PROJECT_DIR`, or of the same plugin, is the same command,
 /// whichever file defines it.

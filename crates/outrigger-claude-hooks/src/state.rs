@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_config::claude_hooks::HookEvent;
-use outrigger_files::sync::lock;
 use outrigger_plugin_status::{BreakerStatus, Notice, NoticeFn};
+use outrigger_stdx::sync::lock;
 use serde_json::Value;
 
 use crate::async_hooks::AsyncHooks;

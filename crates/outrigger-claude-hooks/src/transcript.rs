@@ -11,11 +11,11 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::history::History;
 use outrigger_protocol::message::MessageWithParts;
-use outrigger_protocol::text::hex;
 use outrigger_sandbox::private_tmp;
+use outrigger_stdx::sync::lock;
+use outrigger_stdx::text::hex;
 use ring::digest::{SHA256, digest as sha};
 use rustix::fs::{Mode, OFlags};
 

@@ -1,7 +1,9 @@
 //! Paths: `~`, relative ones, parent folders, files below a folder, `file://` URLs. Read-only.
 
 use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+
+use outrigger_stdx::path::normalize;
 
 /// Maximum depth of files below a config folder. Real ones have three or four levels.
 const MAX_DEPTH: usize = 32;
@@ -18,21 +20,6 @@ pub(crate) fn expand(path: &str, folder: &Path, home: &Path) -> PathBuf {
         Some(rest) => normalize(&home.join(rest)),
         None => normalize(&folder.join(path)),
     }
-}
-
-/// Resolves `.` and `..` lexically, without reading the disk.
-pub(crate) fn normalize(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// Returns `start` and the folders above it, up to and including `stop`; up to the root if `stop` is not above it.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::provenance::{Cause, Provenance};
+use outrigger_stdx::sync::lock;
 
 /// Changes by plugins to messages while a turn runs in their session. The turn was started without these causes, and
 /// publishes its own copy of the message.

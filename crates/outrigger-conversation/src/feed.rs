@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outrigger_api::{Status, StreamItem};
-use outrigger_files::sync::lock;
 use outrigger_kernel::merge::Form;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::{Part, PartKind, ToolState};
+use outrigger_stdx::sync::lock;
 use outrigger_store::{RecordQuery, Scope, StoreError, StoredRecord};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::MissedTickBehavior;

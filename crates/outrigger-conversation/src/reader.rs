@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use outrigger_api::{Channel, Conversation, Entry, EntryPage, Status, StreamItem, Waiting};
-use outrigger_files::sync::lock;
 use outrigger_kernel::merge::{Author, Converter, Form};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId};
@@ -12,6 +11,7 @@ use outrigger_protocol::merged::{Change, Placed};
 use outrigger_protocol::message::{MessageWithParts, Part, PartKind};
 use outrigger_protocol::origin::Origin;
 use outrigger_protocol::session::{Session, SessionStatus};
+use outrigger_stdx::sync::lock;
 use outrigger_store::{Store, StoreError};
 
 use crate::shorten::{End, Reference, shorten};

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outrigger_api::Shortened;
 use outrigger_kernel::merge::Form;
 use outrigger_protocol::merged::ConversationMessage;
-use outrigger_protocol::text::{ceil, floor};
+use outrigger_stdx::text::{ceil_char_boundary, floor_char_boundary};
 use serde_json::Value;
 
 /// Maximum bytes of a text that is sent in full.
@@ -131,8 +131,8 @@ impl Cutter<'_> {
             return;
         }
         *text = match self.end {
-            End::First => text[..floor(text, KEPT)].to_owned(),
-            End::Last => text[ceil(text, bytes - KEPT)..].to_owned(),
+            End::First => text[..floor_char_boundary(text, KEPT)].to_owned(),
+            End::Last => text[ceil_char_boundary(text, bytes - KEPT)..].to_owned(),
         };
         let reference = Reference {
             form: self.form,

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::pin::Pin;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use outrigger_protocol::Millis;
 use outrigger_protocol::merged::{AgentOutput, EXECUTOR};
 use outrigger_sandbox::process_time::{self, Instant};
+use outrigger_stdx::clock::now_ms;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -235,7 +235,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
                     if is_cancelled {
                         return Ok(End::Cancelled);
                     }
-                    let steps = self.protocol.finish(now());
+                    let steps = self.protocol.finish(now_ms());
                     self.take(steps).await?;
                     return Err(Stopped::Because("it stopped responding, and was ended".to_owned()));
                 }
@@ -244,7 +244,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
     }
 
     async fn line(&mut self, line: Option<Line>) -> Result<Option<End>, Stopped> {
-        let at = now();
+        let at = now_ms();
         let steps = match line {
             None => {
                 let steps = self.protocol.finish(at);
@@ -310,7 +310,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
                         .push(Box::pin(async move { (id, verdict.await) }));
                 }
                 Step::End(end) => {
-                    let left = self.protocol.finish(now());
+                    let left = self.protocol.finish(now_ms());
                     let says = left.into_iter().filter_map(|step| match step {
                         Step::Say(said) => Some(said),
                         _ => None,
@@ -387,11 +387,6 @@ fn length(value: &Value) -> usize {
         Value::String(text) => text.len(),
         other => other.to_string().len(),
     }
-}
-
-fn now() -> Millis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The end of the output.

@@ -18,6 +18,7 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::{PartInput, SessionStatus};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::TurnOutcome;
+use outrigger_stdx::clock::now_ms;
 use serde_json::{Value, json};
 
 use crate::access::Unasked;
@@ -160,7 +161,7 @@ impl Work {
         } = self;
         let session = message.session_id.clone();
         let name = executor.to_string();
-        let (answer, _) = ExternalAnswer::begin(message, seed, now());
+        let (answer, _) = ExternalAnswer::begin(message, seed, now_ms());
         let mut worker = Worker {
             name,
             answer,
@@ -174,7 +175,7 @@ impl Work {
         };
         let mut events = vec![busy, begun];
         if let Some(text) = left_out {
-            let timestamp = now();
+            let timestamp = now_ms();
             let note = AgentOutput::Other { text, timestamp };
             events.extend(worker.answer.say_with(note, &Object::new(), timestamp));
         }
@@ -203,10 +204,6 @@ impl Work {
     }
 }
 
-fn now() -> u64 {
-    outrigger_workspace::clock::now()
-}
-
 /// Stores the executor's output.
 struct Worker {
     name: String,
@@ -232,7 +229,7 @@ impl Worker {
                 (Some(error.clone()), TurnOutcome::Failed { error })
             }
         };
-        let mut events = self.answer.finish(error, now());
+        let mut events = self.answer.finish(error, now_ms());
         let session_id = message.session_id;
         events.push(Event::SessionStatus {
             session_id: session_id.clone(),
@@ -267,7 +264,7 @@ impl Worker {
             subject: Some(format!("{tool_name} {tool_use_id}")),
             errored: *is_error,
             detail: Some(format!("by executor {}, {how}", self.name)),
-            ..AuditRecord::new(AuditKind::ToolOutcome, now(), decision)
+            ..AuditRecord::new(AuditKind::ToolOutcome, now_ms(), decision)
         });
     }
 }
@@ -275,12 +272,12 @@ impl Worker {
 impl Host for Worker {
     async fn say(&mut self, said: VendorOutput) -> Result<(), String> {
         self.record(&said);
-        let events = self.answer.say_with(said.output, &said.facts, now());
+        let events = self.answer.say_with(said.output, &said.facts, now_ms());
         self.keeper.commit(events).await
     }
 
     async fn piece(&mut self, is_thought: bool, text: String) -> Result<(), String> {
-        let (begun, piece) = self.answer.piece(is_thought, text, now());
+        let (begun, piece) = self.answer.piece(is_thought, text, now_ms());
         if let Some(begun) = begun {
             self.keeper.commit(vec![begun]).await?;
         }

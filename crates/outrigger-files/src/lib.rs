@@ -7,7 +7,6 @@
 mod pattern;
 mod remove;
 mod replace;
-pub mod sync;
 
 pub use pattern::{MAX_BRACES, MAX_PATTERN, PatternError, check_pattern};
 pub use remove::remove_tree;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tracing::Level;
 
@@ -229,7 +229,7 @@ impl Lines {
 
 /// Truncates a text to the maximum length of a line.
 pub(crate) fn cut(text: &str) -> &str {
-    let end = outrigger_protocol::text::floor(text, MAX_LINE);
+    let end = outrigger_stdx::text::floor_char_boundary(text, MAX_LINE);
     text.get(..end).unwrap_or(text)
 }
 

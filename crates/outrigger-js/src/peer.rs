@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use outrigger_files::sync::lock;
 use outrigger_protocol::login::AuthChunk;
 use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, HookRan, HookResult, Log, MAX_FRAME, Message, PluginEntry, RpcError,
     SdkCredit, host, process,
 };
+use outrigger_stdx::sync::lock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -57,7 +57,7 @@ fn version() -> &'static str {
             digest.update(text);
             digest.update([0]);
         }
-        outrigger_protocol::text::hex(digest.finalize().get(..8).unwrap_or_default())
+        outrigger_stdx::text::hex(digest.finalize().get(..8).unwrap_or_default())
     })
 }
 

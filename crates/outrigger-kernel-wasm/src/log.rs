@@ -4,6 +4,7 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::id::{IdMaker, SessionId};
 use outrigger_protocol::log::{LogRecord, LogRow, frame};
+use outrigger_stdx::text::hex;
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -150,10 +151,6 @@ pub(crate) fn answer(op: LogOp) -> Answer {
             nothing()
         }
     }
-}
-
-fn hex(hash: &[u8; 32]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn read(text: &str) -> Result<[u8; 32], Failure> {

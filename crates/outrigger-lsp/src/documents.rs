@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::Instant;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outrigger_files::sync::lock;
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::process_time::{Instant, timeout};
+use outrigger_stdx::sync::lock;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;

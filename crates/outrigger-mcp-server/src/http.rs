@@ -199,9 +199,7 @@ impl Shared {
 
     /// Starts a session; `None` if there is no randomness for its name.
     fn begin(&self) -> Option<(String, Arc<Server>)> {
-        let mut bytes = [0_u8; 16];
-        getrandom::fill(&mut bytes).ok()?;
-        let name: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = outrigger_stdx::random::token::<16>().ok()?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let server = Arc::new(Server::new(Arc::clone(&self.backend), number));
         let mut sessions = self.sessions();

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex};
 use outrigger_config::Loaded;
 use outrigger_config::claude::ClaudeServer;
 use outrigger_config::settings::{Profile, Sandbox};
-use outrigger_files::sync::lock;
 use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest, Launcher, Placement};
 use outrigger_permissions::helper_sandbox::HelperSandbox;
 use outrigger_permissions::project_programs::ProjectPrograms;
 use outrigger_sandbox::{Spawner, host_path, which};
+use outrigger_stdx::sync::lock;
 use outrigger_workspace::{Folders, ProjectLocation};
 use serde_json::{Value, json};
 

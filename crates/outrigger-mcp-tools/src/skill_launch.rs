@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outrigger_files::sync::lock;
 use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest, Launcher, Options, Placement};
 use outrigger_sandbox::{SandboxOverride, SandboxOverrides, Spawner};
+use outrigger_stdx::sync::lock;
 
 use crate::skill_servers::Held;
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outrigger_files::sync::lock;
 use outrigger_mcp::McpServers;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_sandbox::SandboxOverrides;
 use outrigger_sandbox::process_time::Instant;
+use outrigger_stdx::sync::lock;
 use serde_json::{Map, Value};
 
 /// Prefix of the source of tools of skills' servers.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use outrigger_files::sync::lock;
 use outrigger_net::Callback;
+use outrigger_stdx::sync::lock;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
 

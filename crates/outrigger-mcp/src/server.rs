@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::process_time::{Instant, timeout};
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outrigger_files::sync::lock;
 use outrigger_sandbox::Spawner;
+use outrigger_stdx::sync::lock;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::JoinSet;

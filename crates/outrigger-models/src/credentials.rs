@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use outrigger_files::Readers;
-use outrigger_files::sync::lock;
 use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
 use outrigger_protocol::diagnose::Diagnose;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 /// Marks a provider that was logged out of although OpenCode's file has it.

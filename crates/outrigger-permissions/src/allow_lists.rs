@@ -38,9 +38,7 @@ pub fn digest(written: &Value, folder: &Path, home: &Path) -> Option<String> {
         text.push('\n');
         text.push_str(&file);
     }
-    Some(outrigger_protocol::text::hex(&Sha256::digest(
-        text.as_bytes(),
-    )))
+    Some(outrigger_stdx::text::hex(&Sha256::digest(text.as_bytes())))
 }
 
 /// Returns the error for too many files.

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::session::Session;
+use outrigger_stdx::sync::lock;
 
 /// Maximum depth of subagent sessions that is followed.
 const MAX_DEPTH: usize = 32;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use outrigger_config::forbid::{Leads, TooMany, expand};
 use outrigger_config::{FilePattern, Forbid, Loaded, ProgramPattern};
-use outrigger_files::sync::lock;
 use outrigger_sandbox::path_masks::{self, Cover};
 use outrigger_sandbox::{Forbids, SandboxError, Spawner, programs_named};
+use outrigger_stdx::sync::lock;
 use outrigger_workspace::ProjectLocation;
 
 use crate::config_source::ConfigSource;

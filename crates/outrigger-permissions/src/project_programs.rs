@@ -7,6 +7,7 @@ use std::sync::Arc;
 use outrigger_config::claude_hooks::HookScope;
 use outrigger_config::{HookPrograms, Loaded};
 use outrigger_sandbox::host_path;
+use outrigger_stdx::path::normalize;
 use outrigger_workspace::{Folders, ProjectLocation};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -60,7 +61,7 @@ impl ProjectPrograms {
     pub fn holds(&self, path: &Path) -> bool {
         let path = self.location.directory.join(path);
         let real = path.canonicalize();
-        let mut names = [Some(normal(&path)), real.ok()].into_iter().flatten();
+        let mut names = [Some(normalize(&path)), real.ok()].into_iter().flatten();
         names.any(|name| self.roots.iter().any(|root| name.starts_with(root)))
     }
 
@@ -116,7 +117,7 @@ impl ProjectPrograms {
     #[must_use]
     pub fn may_be_written(&self, folder: &Path) -> bool {
         let folder = self.location.directory.join(folder);
-        let real = folder.canonicalize().unwrap_or_else(|_| normal(&folder));
+        let real = folder.canonicalize().unwrap_or_else(|_| normalize(&folder));
         let project = [&self.location.directory, &self.location.worktree]
             .into_iter()
             .filter(|it| it.parent().is_some())
@@ -129,7 +130,7 @@ impl ProjectPrograms {
     #[must_use]
     pub fn server_key(name: &str, entry: &Value) -> String {
         let digest = Sha256::digest(entry.to_string().as_bytes());
-        format!("{name} {}", outrigger_protocol::text::hex(&digest))
+        format!("{name} {}", outrigger_stdx::text::hex(&digest))
     }
 
     /// Returns project files, with digests, that a user server ran when it was first started here since the user trusted the
@@ -216,19 +217,4 @@ fn roots(location: &ProjectLocation, home: &Path) -> Vec<PathBuf> {
     let home_is = home_is.as_deref().unwrap_or(home);
     all.retain(|it| !home.starts_with(it) && !home_is.starts_with(it));
     all
-}
-
-/// Returns a path without `.` and `..`, resolved lexically.
-#[must_use]
-pub fn normal(path: &Path) -> PathBuf {
-    use std::path::Component;
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(out.pop()),
-            Component::CurDir => {}
-            part => out.push(part),
-        }
-    }
-    out
 }

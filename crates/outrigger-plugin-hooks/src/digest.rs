@@ -1,8 +1,8 @@
 //! The hashes that the audit stores instead of contents (C13).
 
 use outrigger_protocol::history::History;
-use outrigger_protocol::text::hex;
 use outrigger_protocol::turn::HookPayload;
+use outrigger_stdx::text::hex;
 use ring::digest::{Context, Digest, SHA256, digest};
 use serde::Serialize;
 

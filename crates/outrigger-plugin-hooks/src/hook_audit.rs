@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_kernel::guard::Rule;
 use outrigger_kernel::hooks::HandlerRun;
 use outrigger_plugin_status::DETAIL;
@@ -13,6 +12,7 @@ use outrigger_protocol::hook::{Decision, HookOutcome, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::RanCalls;
 use outrigger_protocol::turn::HookPayload;
+use outrigger_stdx::sync::lock;
 
 use crate::digest::{hash, hash_after, hash_items};
 

@@ -34,7 +34,7 @@ fn refusal(block: &Block) -> Block {
     } else {
         "hook.blocked"
     };
-    let end = outrigger_protocol::text::floor(&block.message, TEXT);
+    let end = outrigger_stdx::text::floor_char_boundary(&block.message, TEXT);
     let details = if block.details.to_string().len() <= DETAILS {
         block.details.clone()
     } else {

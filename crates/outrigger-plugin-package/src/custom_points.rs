@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use jsonschema::Validator;
-use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::{
     Deadline, Failure, Field, HookPoint, Kind, OutputCheck, Phase, PointSpec,
 };
@@ -16,6 +15,7 @@ use outrigger_protocol::manifest::{
     Allow, DeadlineClass, EventDecl, Manifest, PointDecl, ProviderEntry,
 };
 use outrigger_schema::cost::Cost;
+use outrigger_stdx::sync::lock;
 use serde_json::Value;
 
 /// Limit of different points that may be declared while the program runs. Each is kept until exit, once, however often its

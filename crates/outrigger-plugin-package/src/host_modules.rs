@@ -35,7 +35,7 @@ pub struct Modules {
 /// Returns the folder of the packages: one per version of the lock, so that an update removes nothing from a running host.
 fn place(data: &Path) -> PathBuf {
     let digest = Sha256::digest(LOCK.as_bytes());
-    let name = outrigger_protocol::text::hex(digest.get(..6).unwrap_or_default());
+    let name = outrigger_stdx::text::hex(digest.get(..6).unwrap_or_default());
     data.join("modules").join(name)
 }
 

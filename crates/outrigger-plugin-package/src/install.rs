@@ -140,7 +140,7 @@ impl Cache {
     fn place(&self, name: &str, request: &str, version: &str) -> PathBuf {
         let mut folder = format!("{name}@{version}");
         if !is_of_registry(request) {
-            let digest = outrigger_protocol::text::hex(&Sha256::digest(request.as_bytes()));
+            let digest = outrigger_stdx::text::hex(&Sha256::digest(request.as_bytes()));
             folder.push('~');
             folder.push_str(digest.get(..16).unwrap_or(&digest));
         }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
-use outrigger_files::sync::lock;
 use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
+use outrigger_stdx::sync::lock;
 
 use crate::{BreakerMemory, BreakerState, BreakerStatus, Notice, NoticeFn};
 

@@ -4,13 +4,13 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::HookFailed;
-use outrigger_protocol::tally::Tally;
+use outrigger_stdx::sync::lock;
+use outrigger_stdx::tally::Tally;
 
 /// Maximum number of failures of one process recorded within [`MINUTE`]: an `event` hook may fail at every event.
 pub(crate) const MAX_FAILURES: u32 = 30;

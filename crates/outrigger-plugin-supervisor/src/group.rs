@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
 use outrigger_js::{JsError, JsProcess};
 use outrigger_plugin_status::Notice;
 use outrigger_protocol::rpc::Enter;
 use outrigger_sandbox::process_time;
+use outrigger_stdx::sync::lock;
 use tokio::sync::watch;
 
 use crate::blame::{Late, ended_by_itself, late, warn_undisposed};

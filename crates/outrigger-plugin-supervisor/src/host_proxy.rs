@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use outrigger_files::sync::lock;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
 use outrigger_plugin_status::{Notice, NoticeFn};
 use outrigger_protocol::Millis;
@@ -16,6 +15,7 @@ use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::rpc::{
     HookFailed, Log, RanCalls, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata,
 };
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -282,5 +282,5 @@ impl Launch {
 #[must_use]
 pub fn short_digest(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
-    outrigger_protocol::text::hex(digest.get(..8).unwrap_or_default())
+    outrigger_stdx::text::hex(digest.get(..8).unwrap_or_default())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use outrigger_files::sync;
+use outrigger_stdx::sync;
 use tokio::runtime::Handle;
 
 use crate::group::{Group, Live, ProcessTable};

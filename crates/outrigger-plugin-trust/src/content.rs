@@ -8,10 +8,10 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use outrigger_plugin_package::ResolvedPlugin;
-use outrigger_protocol::text::hex;
+use outrigger_stdx::text::hex;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -202,8 +202,7 @@ impl Content {
 
 /// Returns nanoseconds since the Unix epoch.
 fn now() -> i128 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    i128::try_from(since.unwrap_or_default().as_nanos()).unwrap_or_default()
+    i128::try_from(outrigger_stdx::clock::since_epoch().as_nanos()).unwrap_or_default()
 }
 
 fn digest<'a>(files: impl Iterator<Item = (&'a String, &'a FileRecord)>) -> String {

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::rpc::Sources;
+use outrigger_stdx::sync::lock;
 
 use crate::Content;
 use crate::tree::{SOURCES, has_extension, installation};

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use blake2::{Blake2b512, Digest as _};
 use outrigger_config::PolicyFile;
 use outrigger_plugin_package::ResolvedPlugin;
-use outrigger_protocol::text::hex;
+use outrigger_stdx::text::hex;
 use serde::Serialize;
 
 use crate::content::{Before, Content, open};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use outrigger_config::{PluginScope, PluginSpec};
 use outrigger_plugin_package::lock::{hold, read_json};
 use outrigger_protocol::Millis;
-use outrigger_protocol::text::hex;
+use outrigger_stdx::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_package::host_modules::imports;
 use outrigger_protocol::manifest::MANIFEST_FILE;
-use outrigger_protocol::text::hex;
+use outrigger_stdx::text::hex;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::absent::{FolderEntry, SUFFIX};
+use outrigger_stdx::path::normalize;
 
 use crate::git_config::{self, Setting};
 use crate::git_files::{hooks_path, included};
@@ -149,7 +150,7 @@ impl Search<'_> {
     }
 
     fn holds(&self, path: &Path) -> bool {
-        let path = normal(path);
+        let path = normalize(path);
         let holds = |root: &&Path| path.starts_with(root) && path != **root;
         self.roots.iter().any(holds)
     }
@@ -166,7 +167,7 @@ impl Search<'_> {
 
     /// A file, and each that its links lead to.
     fn file(&mut self, path: &Path) {
-        let mut path = normal(path);
+        let mut path = normalize(path);
         for _ in 0..MAX_LINKS {
             let real = path
                 .parent()
@@ -192,7 +193,7 @@ impl Search<'_> {
             let folder = path.parent().unwrap_or(Path::new("/"));
             // As the system goes: links of the folder first.
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-            path = normal(&folder.join(target));
+            path = normalize(&folder.join(target));
         }
     }
 }
@@ -200,20 +201,6 @@ impl Search<'_> {
 /// It is kept by its name.
 fn is_gits(path: &Path) -> bool {
     path.components().any(|it| it.as_os_str() == ".git")
-}
-
-/// Without `.` and `..`, as it is written.
-fn normal(path: &Path) -> PathBuf {
-    use std::path::Component;
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(out.pop()),
-            Component::CurDir => {}
-            part => out.push(part),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::absent::{FolderEntry, SUFFIX};
+use outrigger_stdx::sync::lock;
 
 use self::modules::modules;
 use self::repository::{Repository, SETTINGS, Stamp, Stamps, active_hooks, repository_in};

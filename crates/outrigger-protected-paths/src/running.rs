@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Before;

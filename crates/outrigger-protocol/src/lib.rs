@@ -19,8 +19,6 @@ mod records;
 pub mod settings;
 pub mod startup;
 mod tagged;
-pub mod tally;
-pub mod text;
 mod tools;
 
 /// A JSON object with its keys in the order they were written.

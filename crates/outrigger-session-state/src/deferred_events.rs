@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::turn::Input;
+use outrigger_stdx::sync::lock;
 
 /// Sessions that callers wait for, and events that wait for their callers.
 #[derive(Debug, Default)]

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
 use outrigger_prompt::history::grown::Grown;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::message::MessageWithParts;
+use outrigger_stdx::sync::lock;
 use outrigger_store::{Store, StoreError, StoredHistory};
 
 use crate::facts::{Facts, KeptFacts};

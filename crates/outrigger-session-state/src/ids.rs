@@ -2,21 +2,21 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::id::{
     EventId, IdMaker, MessageId, PartId, PermissionId, QuestionId, SessionId, TurnId,
 };
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
+use outrigger_stdx::sync::lock;
 
 static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
     let mut seed = [0_u8; 8];
     // Without the system's randomness the clock is used: ids are not secret.
-    let seed = getrandom::fill(&mut seed).map_or_else(|_| now(), |()| u64::from_le_bytes(seed));
+    let seed = getrandom::fill(&mut seed).map_or_else(|_| now_ms(), |()| u64::from_le_bytes(seed));
     Mutex::new(IdMaker::new(seed ^ u64::from(std::process::id())))
 });
 
 fn make<T>(with: impl FnOnce(&mut IdMaker, u64) -> T) -> T {
-    with(&mut lock(&MAKER), now())
+    with(&mut lock(&MAKER), now_ms())
 }
 
 /// Creates an event id.

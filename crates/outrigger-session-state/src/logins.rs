@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
 use outrigger_models::WaitingLogin;
 use outrigger_plugins::Flow;
 use outrigger_protocol::auth::Authorization;
+use outrigger_stdx::sync::lock;
 
 /// Time after which an abandoned login is given up.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);

@@ -5,10 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
+use outrigger_stdx::sync::lock;
 
 /// Maximum number of waiting points of one session or connection. A step of a turn has about five.
 pub const MAX_PENDING: usize = 256;

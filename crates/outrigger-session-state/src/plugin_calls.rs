@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use outrigger_tools::ToolContext;
 use serde_json::Value;
 

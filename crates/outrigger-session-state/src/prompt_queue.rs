@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_stdx::sync::lock;
 use tokio::sync::watch;
 
 /// Waiting prompts by session.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::id::SessionId;
+use outrigger_stdx::sync::lock;
 
 /// One lock per session: prompts are queued.
 #[derive(Debug, Default)]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::session::SessionStatus;
+use outrigger_stdx::sync::lock;
 use tokio::sync::watch;
 
 use crate::turn_channel::Outbox;

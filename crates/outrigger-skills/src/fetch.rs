@@ -342,7 +342,7 @@ fn key(base: &Url, local: bool) -> String {
         let _ = base.set_port(None);
     }
     let digest = Sha256::digest(base.as_str().as_bytes());
-    outrigger_protocol::text::hex(digest.get(..8).unwrap_or_default())
+    outrigger_stdx::text::hex(digest.get(..8).unwrap_or_default())
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -31,7 +31,7 @@ pub use chain::{ChainFault, ChainReport, Hash, Head};
 pub use error::StoreError;
 pub use history::StoredHistory;
 pub use open::{OpenOptions, OpenReport};
-pub use outrigger_protocol::text::hex;
+pub use outrigger_stdx::text::hex;
 pub use read::{PluginUse, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo};
 pub use salvage::{SalvageReport, salvage};
 pub use scan::StoredPart;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 

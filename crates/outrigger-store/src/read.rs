@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::session::{Session, Todo};
+use outrigger_stdx::sync::lock;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, params};
 use serde::de::DeserializeOwned;

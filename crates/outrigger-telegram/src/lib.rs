@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use outrigger_protocol::tally::Tallies;
+use outrigger_stdx::tally::Tallies;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use outrigger_files::Readers;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
-pub(crate) use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
@@ -20,6 +19,7 @@ use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, ProcessFreeze};
+pub(crate) use outrigger_stdx::sync::lock;
 use serde_json::Value;
 
 pub use self::cancel::CancelFlag;

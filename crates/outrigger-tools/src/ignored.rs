@@ -14,7 +14,7 @@ use std::sync::{Arc, RwLock};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, Match, WalkBuilder};
 use outrigger_files::SETTINGS;
-use outrigger_files::sync::{read, write};
+use outrigger_stdx::sync::{read, write};
 
 /// Maximum number of patterns in a list. Each path is matched against all of them.
 const MAX_LINES: usize = 10_000;

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outrigger_protocol::text::{ceil, floor};
+use outrigger_stdx::text::{ceil_char_boundary, floor_char_boundary};
 
 use crate::host::Limits;
 
@@ -65,7 +65,7 @@ fn head<'a>(text: &'a str, limits: &Limits) -> &'a str {
     if end <= limits.max_bytes {
         return &text[..end];
     }
-    let fits = &text[..floor(text, limits.max_bytes)];
+    let fits = &text[..floor_char_boundary(text, limits.max_bytes)];
     // Whole lines, unless the first one alone is too long.
     fits.rfind('\n').map_or(fits, |at| &fits[..at])
 }
@@ -80,7 +80,7 @@ pub(crate) fn tail<'a>(text: &'a str, limits: &Limits) -> &'a str {
     if by_lines.len() <= limits.max_bytes {
         return by_lines;
     }
-    let from = ceil(by_lines, by_lines.len() - limits.max_bytes);
+    let from = ceil_char_boundary(by_lines, by_lines.len() - limits.max_bytes);
     let fits = &by_lines[from..];
     match fits.find('\n') {
         Some(at) if at + 1 < fits.len() => &fits[at + 1..],

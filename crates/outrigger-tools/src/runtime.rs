@@ -12,15 +12,15 @@ mod stages;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
-use outrigger_protocol::Millis;
 use outrigger_protocol::diagnose::Diagnose as _;
 use outrigger_protocol::log::ToolAudit;
 use outrigger_protocol::log::ToolRecord;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
+use outrigger_stdx::clock::now_ms;
 
 use self::attempt::Same;
 pub use self::failure::with_context;
@@ -71,7 +71,7 @@ impl ToolRuntime {
     /// is replaced.
     pub async fn execute(&self, call: ToolCall, ctx: ToolContext) -> Executed {
         let mut ctx = ctx.for_call(call);
-        let (at, begun) = (now(), Instant::now());
+        let (at, begun) = (now_ms(), Instant::now());
         let listeners = self.listeners.read();
         let listeners = Arc::clone(&listeners.unwrap_or_else(PoisonError::into_inner));
         let entry = self.find(&ctx.call.tool);
@@ -122,10 +122,4 @@ impl ToolRuntime {
             _seal: Seal,
         }
     }
-}
-
-fn now() -> Millis {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }

@@ -8,6 +8,6 @@ pub mod view;
 
 pub use self::app::{App, Options};
 pub use self::render::theme::{Depth, Theme};
-pub use self::runtime::{Host, Services, run, wall_clock};
+pub use self::runtime::{Host, Services, run};
 pub use self::state::effect::{Effect, Input, Start, Then};
 pub use self::state::keys::key_problems;

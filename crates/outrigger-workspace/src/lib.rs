@@ -3,7 +3,6 @@
 //! Nothing here knows sessions or asks for permission. Where a rule decides, the agent provides the decision
 //! through a trait ([`vcs::VcsHost`]) or a function ([`snapshot::WithheldFn`]).
 
-pub mod clock;
 pub mod file_changes;
 mod folders;
 pub mod formatters;

@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::{Spawner, Spec};
+use outrigger_stdx::sync::lock;
 use outrigger_store::Store;
 
 use crate::git_policy;

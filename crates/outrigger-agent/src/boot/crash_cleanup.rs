@@ -12,7 +12,7 @@ use outrigger_protocol::turn::Input;
 use crate::error::AgentError;
 use crate::state::Agent;
 use outrigger_session_state::histories::Conversation;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 impl Agent {
     /// Closes what a dead process left open in the sessions of subagents: their parent no longer waits for them.
@@ -55,7 +55,7 @@ impl Agent {
             "TurnAbandonedError",
             "The program ended before this call completed",
         );
-        let events = closings(id, open_answers(conversation), &error, now());
+        let events = closings(id, open_answers(conversation), &error, now_ms());
         let any = !events.is_empty();
         if any {
             self.state.commit(Vec::new(), events).await?;
@@ -84,7 +84,7 @@ impl Agent {
         turn: &TurnId,
         why: &str,
     ) -> Result<(), AgentError> {
-        let at = now();
+        let at = now_ms();
         let error = NamedError::new(
             "TurnAbandonedError",
             format!("This turn was interrupted and could not be resumed: {why}"),

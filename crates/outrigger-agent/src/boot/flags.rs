@@ -8,7 +8,7 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_store::Store;
 
 use crate::state::Agent;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Returns every flag in the order of the settings: name, whether it is on, and its origin.
 pub fn flags(config: &Loaded) -> Vec<(String, bool, Origin)> {
@@ -66,9 +66,9 @@ fn changed(store: &Store, name: &str, on: bool, origin: &Origin) {
     let record = AuditRecord {
         subject: Some(format!("flag {name}")),
         detail: Some(format!("by {origin}")),
-        ..AuditRecord::new(AuditKind::LifeCycle, now(), state)
+        ..AuditRecord::new(AuditKind::LifeCycle, now_ms(), state)
     };
-    store.audit_lazily(now(), vec![record]);
+    store.audit_lazily(now_ms(), vec![record]);
 }
 
 fn line(flags: &[(String, bool, Origin)]) -> String {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_mcp_tools::skill_servers::GRACE;
 use outrigger_protocol::log::LogRecord;
+use outrigger_stdx::sync::lock;
 
 use crate::state::Agent;
 

@@ -6,7 +6,7 @@ use outrigger_protocol::id::SessionId;
 
 use crate::error::AgentError;
 use crate::state::AgentState;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 impl AgentState {
     /// Marks old tool output of a session as pruned if the configuration enables it. Runs after every turn.
@@ -14,7 +14,7 @@ impl AgentState {
         if self.config.config.compaction.prune != Some(true) {
             return Ok(());
         }
-        let at = now();
+        let at = now_ms();
         let parts = old_output(&self.history(id)?, at);
         if parts.is_empty() {
             return Ok(());

@@ -1,7 +1,6 @@
 //! Reasons to ask the user about a tool call regardless of the rules: a command hook requires it, or a plugin changed the call
 //! without the grant for it.
 
-use outrigger_files::sync::lock;
 use outrigger_permissions::approval::{ApprovalReason, UngrantedAction};
 use outrigger_plugins::Grant;
 use outrigger_protocol::hook::{Decision, HookRecord};
@@ -9,6 +8,7 @@ use outrigger_protocol::id::PluginId;
 use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_session_state::revisions::argument_changes::changes;
+use outrigger_stdx::sync::lock;
 use serde_json::Value;
 
 use crate::state::AgentState;

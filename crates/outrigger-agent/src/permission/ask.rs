@@ -10,7 +10,6 @@ mod user;
 
 use std::sync::Arc;
 
-use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::tool::before_permission::{self, Status};
 use outrigger_permissions::access::ask_rules;
@@ -19,6 +18,7 @@ use outrigger_plugins::Grant;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::permission::{Action, PermissionRequest, Rule, ToolRef};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+use outrigger_stdx::sync::lock;
 use outrigger_tools::PermissionAsk;
 
 use self::question::{Question, with_reason};

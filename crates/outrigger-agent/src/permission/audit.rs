@@ -9,7 +9,7 @@ use outrigger_protocol::tool::{ToolCall, ToolSpec};
 
 use crate::permission::answering::Answering;
 use crate::state::{AgentState, PluginServices, ToolServices};
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Returns the plugin that owns the tool.
 pub(crate) fn owner(spec: Option<&ToolSpec>) -> Option<PluginId> {
@@ -63,9 +63,9 @@ impl AgentState {
                 Some(call) => format!("by {}, for {call}", decided.by),
                 None => format!("by {}", decided.by),
             }),
-            ..AuditRecord::new(AuditKind::Permission, now(), decided.decision)
+            ..AuditRecord::new(AuditKind::Permission, now_ms(), decided.decision)
         };
-        self.store.audit_lazily(now(), vec![record]);
+        self.store.audit_lazily(now_ms(), vec![record]);
     }
 
     /// Records an "always": these patterns need no approval from now on.
@@ -74,9 +74,9 @@ impl AgentState {
             session_id: Some(session.clone()),
             subject: Some(format!("{permission}: {}", patterns.join(", "))),
             detail: Some("by the user, until the end of this process".to_owned()),
-            ..AuditRecord::new(AuditKind::Grant, now(), "allow")
+            ..AuditRecord::new(AuditKind::Grant, now_ms(), "allow")
         };
-        self.store.audit_lazily(now(), vec![record]);
+        self.store.audit_lazily(now_ms(), vec![record]);
     }
 
     /// A tool is about to run with these arguments, all decisions made. Answers when that is stored (invariant 6).
@@ -102,10 +102,10 @@ impl AgentState {
             provenance: self.plugins.host.recorded_causes(&causes),
             subject: Some(format!("{} {}", call.tool, call.call_id)),
             input_hash: Some(input_hash),
-            ..AuditRecord::new(AuditKind::ToolIntent, now(), "run")
+            ..AuditRecord::new(AuditKind::ToolIntent, now_ms(), "run")
         };
         self.store
-            .audit(now(), vec![record])
+            .audit(now_ms(), vec![record])
             .await
             .map_err(|error| format!("the call could not be recorded and was not made: {error}"))
     }
@@ -132,7 +132,7 @@ impl AgentState {
     ) -> ToolAudit {
         let plugin = self.tools.owner_of(tool);
         ToolAudit {
-            ended: now(),
+            ended: now_ms(),
             step: self.sessions.turns.step_of(Some(turn)),
             claimed: plugin
                 .as_ref()

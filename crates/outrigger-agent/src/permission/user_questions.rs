@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{QuestionId, SessionId};
 use outrigger_protocol::permission::ToolRef;
 use outrigger_protocol::question::{Answer, Question, QuestionRequest};
+use outrigger_stdx::sync::lock;
 use tokio::sync::oneshot;
 
 use crate::permission::answering::Answering;

@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
 use outrigger_session_state::notifications::About;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Caller name if the remote controller names no session.
 const NOBODY: &str = "bridge";
@@ -137,10 +137,10 @@ impl ToolExecutor for Executor {
 
     fn audit(&self, record: AuditRecord) {
         let record = AuditRecord {
-            at: now(),
+            at: now_ms(),
             ..record
         };
-        self.state.store.audit_lazily(now(), vec![record]);
+        self.state.store.audit_lazily(now_ms(), vec![record]);
     }
 }
 
@@ -234,10 +234,10 @@ impl ToolHost for Host {
             session_id: Some(self.call.session_id.clone()),
             subject: Some(format!("bridge: {} {}", self.call.tool, self.call.call_id)),
             input_hash: Some(outrigger_plugins::hash(&(&self.call.tool, input))),
-            ..AuditRecord::new(AuditKind::ToolIntent, now(), "run")
+            ..AuditRecord::new(AuditKind::ToolIntent, now_ms(), "run")
         };
         Box::pin(async move {
-            let written = self.state.store.audit(now(), vec![record]).await;
+            let written = self.state.store.audit(now_ms(), vec![record]).await;
             written.map_err(|error| {
                 format!("the call could not be recorded and was not made: {error}")
             })

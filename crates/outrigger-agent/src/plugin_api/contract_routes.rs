@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::points::runtime::{route_after_select, route_on_error};
 use outrigger_kernel::hooks::{Context, Empty};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::{CallId, SessionId};
 use outrigger_protocol::tool::ToolCall;
+use outrigger_stdx::sync::lock;
 use outrigger_tools::Stage;
 use outrigger_tools::routes::{LOCAL, Route, Routes};
 

@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
 use outrigger_contributions::tool_names;
-use outrigger_files::sync::lock;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
 use outrigger_protocol::custom_points::EventEmit;
 use outrigger_protocol::event::{CustomEvent, Event};
@@ -14,13 +13,14 @@ use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::rpc::{Log, RanCalls, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use outrigger_sandbox::process_time::Instant;
+use outrigger_stdx::sync::lock;
 use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 
 use crate::plugin_api::sdk_service::SdkService;
 use crate::state::AgentState;
 use outrigger_session_state::plugin_calls::PluginCalls;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Passes requests of plugins on to the agent, which does not exist yet when plugins are loaded, and questions of their tools to
 /// the calls that they belong to.
@@ -47,7 +47,7 @@ impl Bridge {
 
     /// Answers a request and records who asked for what (C13), without the content.
     async fn recorded(&self, request: SdkRequest, service: &Arc<dyn SdkService>) -> SdkAnswer {
-        let (at, began) = (now(), Instant::now());
+        let (at, began) = (now_ms(), Instant::now());
         let path = request.path.split('?').next().unwrap_or_default();
         let mut record = ClientRecord {
             plugin: request.plugin.clone().map(PluginId),

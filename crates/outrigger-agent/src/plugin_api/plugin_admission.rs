@@ -15,7 +15,7 @@ use outrigger_workspace::{Folders, ProjectLocation};
 use crate::boot::options::Boot;
 use crate::error::AgentError;
 use crate::state::Agent;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Creates the snapshot and applies it: what the user switched off is removed from the configuration.
 pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {
@@ -26,7 +26,7 @@ pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> S
         tracing::warn!("[plugin] {problem}");
     }
     hold(&admitted, config);
-    store.audit_lazily(now(), records(&admitted));
+    store.audit_lazily(now_ms(), records(&admitted));
     admitted
 }
 
@@ -94,7 +94,7 @@ fn records(admitted: &Snapshot) -> Vec<AuditRecord> {
         plugin_id: Some(PluginId(it.id.clone())),
         subject: Some("bundled".to_owned()),
         detail: Some(it.why.clone()),
-        ..AuditRecord::new(AuditKind::LifeCycle, now(), "disabled")
+        ..AuditRecord::new(AuditKind::LifeCycle, now_ms(), "disabled")
     };
     bundled.map(record).collect()
 }

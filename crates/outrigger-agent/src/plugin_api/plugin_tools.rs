@@ -135,11 +135,11 @@ fn report_skipped(store: &Store, spec: &ToolSpec, why: &str) {
         detail: Some(why.to_owned()),
         ..AuditRecord::new(
             AuditKind::LifeCycle,
-            outrigger_workspace::clock::now(),
+            outrigger_stdx::clock::now_ms(),
             "tool left out",
         )
     };
-    store.audit_lazily(outrigger_workspace::clock::now(), vec![record]);
+    store.audit_lazily(outrigger_stdx::clock::now_ms(), vec![record]);
 }
 
 /// Returns the schema without its restriction on additional keys. OpenCode validates arguments with the plugin's zod schema,

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use outrigger_contributions::may_be_read;
-use outrigger_files::sync::lock;
 use outrigger_permissions::access::Operation;
 use outrigger_protocol::permission::Action;
 use outrigger_sandbox::paths::open_resolved;
+use outrigger_stdx::sync::lock;
 
 use crate::state::AgentState;
 

@@ -17,7 +17,7 @@ use crate::session::owner::own;
 use crate::state::AgentState;
 use outrigger_session_state::ids;
 use outrigger_session_state::notifications::{About, What};
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 const POINT: HookPoint = HookPoint::SessionAfterCompleteMessage;
 
@@ -132,7 +132,7 @@ impl AgentState {
             taker: Some(taker.clone()),
         };
         let record = LogRecord::Completion(Box::new(record));
-        self.store.append(now(), vec![record]).await?;
+        self.store.append(now_ms(), vec![record]).await?;
         Ok(self.store.completion_taker(session, message)? == Some(taker))
     }
 

@@ -12,7 +12,7 @@ use crate::error::AgentError;
 use crate::session::owner::{Owner, own};
 use crate::state::Agent;
 use outrigger_session_state::facts::Facts;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Value of [`Cause::what`] for a plugin that sent an earlier message of the session, and for one that changed a message.
 const EARLIER: &str = "an earlier message";
@@ -167,7 +167,7 @@ impl Agent {
         let event = Event::PartUpdated {
             session_id: part.session_id.clone(),
             part: Box::new(part.clone()),
-            time: now(),
+            time: now_ms(),
         };
         self.change_part(found, event, by).await?;
         Ok(part)

@@ -12,7 +12,7 @@ use crate::error::AgentError;
 use crate::session::sessions::NewSession;
 use crate::state::Agent;
 use outrigger_session_state::ids;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 impl Agent {
     /// Copies a session with all its messages into a new one.
@@ -72,7 +72,7 @@ fn copies(messages: Vec<MessageWithParts>, fork: &SessionId) -> Vec<Event> {
     let mut events = Vec::new();
     let mut renamed: HashMap<MessageId, MessageId> = HashMap::new();
     for mut message in messages {
-        let at = now();
+        let at = now_ms();
         let new_id = maker.message(at);
         renamed.insert(message.info.id().clone(), new_id.clone());
         match &mut message.info {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::state::Agent;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 const KEY: &str = "project.info:";
 /// Prefix of values written by [`crate::ProjectLocation`]: the project of a folder.
@@ -143,7 +143,7 @@ impl Agent {
         id: &str,
         patch: ProjectPatch,
     ) -> Result<Option<Project>, AgentError> {
-        let at = now();
+        let at = now_ms();
         let changed = self
             .store()
             .meta_update(&format!("{KEY}{id}"), move |old| {

@@ -17,7 +17,7 @@ use crate::session::owner::{Owner, own};
 use crate::state::Agent;
 use outrigger_session_state::bus::numbered;
 use outrigger_session_state::ids;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Options of a new session.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl Agent {
             title: new.title.as_deref(),
         };
         self.notify_before(&about).await;
-        let at = now();
+        let at = now_ms();
         let stamp = jiff::Timestamp::from_millisecond(i64::try_from(at).unwrap_or(0))
             .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
             .unwrap_or_default();
@@ -114,7 +114,7 @@ impl Agent {
             .commit_with(Vec::new(), || {
                 let mut session = self.session(id)?;
                 change(&mut session);
-                session.time.updated = now();
+                session.time.updated = now_ms();
                 changed = Some(session.clone());
                 Ok(vec![Event::SessionUpdated {
                     session_id: id.clone(),
@@ -192,7 +192,7 @@ pub async fn delete_session(
     let records = events
         .into_iter()
         .map(|event| LogRecord::Event(Box::new(numbered(event))));
-    store.append(now(), records.collect()).await?;
+    store.append(now_ms(), records.collect()).await?;
     store.flush(true).await?;
     drop(owners);
     Ok(())

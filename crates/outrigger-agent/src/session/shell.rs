@@ -25,7 +25,7 @@ use crate::turn::effects::spawn::is_raised;
 use crate::turn::turns::{CancelOnDrop, Registered};
 use outrigger_session_state::bus::numbered;
 use outrigger_session_state::ids;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Maximum size in bytes of the stored output; the end is kept.
 const MAX_OUTPUT: usize = 30_000;
@@ -104,7 +104,7 @@ impl Agent {
             Ok(exit) => (output.text(), exit),
             Err(note) => (format!("{}\n\n{note}", output.text()), None),
         };
-        let at = now();
+        let at = now_ms();
         message.time.completed = Some(at);
         complete(&mut part, (text, exit), at);
         let info = MessageInfo::Assistant(message);
@@ -131,7 +131,7 @@ impl Agent {
         model: ModelRef,
         input: &ShellInput,
     ) -> (Vec<Event>, AssistantMessage, Part) {
-        let at = now();
+        let at = now_ms();
         let time = MessageTime {
             created: at,
             completed: None,
@@ -328,7 +328,7 @@ fn part_updated(part: &Part) -> Event {
     Event::PartUpdated {
         session_id: part.session_id.clone(),
         part: Box::new(part.clone()),
-        time: now(),
+        time: now_ms(),
     }
 }
 

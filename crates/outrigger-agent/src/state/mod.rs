@@ -7,7 +7,6 @@ use std::sync::{Arc, Weak};
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
-use outrigger_files::sync::lock;
 use outrigger_models::Models;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{EventRow, PerfRow, PluginStatus, PointRow, ProviderRow};
@@ -21,8 +20,9 @@ use outrigger_protocol::session::{Project, Session};
 use outrigger_session_state::background::Background;
 use outrigger_session_state::bus::{Bus, numbered};
 use outrigger_session_state::histories::Conversation;
+use outrigger_stdx::clock::now_ms;
+use outrigger_stdx::sync::lock;
 use outrigger_store::Store;
-use outrigger_workspace::clock::now;
 use outrigger_workspace::{Folders, ProjectLocation};
 use tokio::sync::broadcast;
 
@@ -103,7 +103,7 @@ impl AgentState {
         let entries = self.entries(&events);
         let completed = self.completions(&mut records, &events);
         if !records.is_empty() {
-            self.store.append(now(), records).await?;
+            self.store.append(now_ms(), records).await?;
         }
         self.broadcast(now_published(events));
         self.notify_entries(entries);
@@ -157,7 +157,7 @@ impl AgentState {
 
     /// Adds records that nothing waits for; they are stored with the next transaction.
     pub(crate) fn note(&self, records: Vec<LogRecord>) {
-        self.store.append_lazily(now(), records);
+        self.store.append_lazily(now_ms(), records);
     }
 }
 

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use outrigger_contributions::grants;
-use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::merge::name_changes;
 use outrigger_mcp_tools::start_skill_servers;
@@ -30,6 +29,7 @@ use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_sandbox::Policy;
+use outrigger_stdx::sync::lock;
 use outrigger_tools::{
     AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, Outside, PermissionAsk,
     ReadRules, SampleAnswer, SampleRequest, SkillEntry, SubagentAnswer, SubagentRequest,

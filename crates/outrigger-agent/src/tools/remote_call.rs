@@ -18,7 +18,7 @@ use crate::error::AgentError;
 use crate::state::Agent;
 use outrigger_session_state::ids;
 use outrigger_session_state::turn_channel::Outbox;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Tools that belong to a conversation with a model.
 const OF_SESSIONS: [&str; 9] = [
@@ -107,9 +107,9 @@ impl Agent {
             provenance: host.causes(),
             output_hash: Some(outrigger_plugins::hash(&outcome)),
             errored,
-            ..AuditRecord::new(AuditKind::ToolOutcome, now(), decision)
+            ..AuditRecord::new(AuditKind::ToolOutcome, now_ms(), decision)
         };
-        state.store.audit_lazily(now(), vec![record]);
+        state.store.audit_lazily(now_ms(), vec![record]);
         Ok(outcome)
     }
 }

@@ -29,7 +29,7 @@ use crate::turn::queue::steering::Joined;
 use crate::turn::step_events;
 use outrigger_session_state::bus::numbered;
 use outrigger_session_state::turn_channel::{Inbox, Msg, Outbox};
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 mod begin;
 mod transient;
@@ -286,7 +286,7 @@ impl Driver {
 
     /// Takes one step: the kernel decides, the step and its events are stored in one transaction, then the effects begin.
     pub(crate) async fn take(&mut self, input: Input) -> Result<(), AgentError> {
-        let at = now();
+        let at = now_ms();
         self.note_changes(&input);
         let effects = turn::step(&mut self.turn, at, input.clone());
         let step = self.step_record(at, &input, &effects);

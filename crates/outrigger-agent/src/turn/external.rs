@@ -32,7 +32,7 @@ use crate::turn::start::{Prompt, Start};
 use outrigger_session_state::bus::numbered;
 use outrigger_session_state::ids;
 use outrigger_session_state::turn_channel::Outbox;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 impl Agent {
     /// Returns the external executor that answers `prompt` in place of a model, if any. Projects cannot choose one, and a
@@ -324,6 +324,6 @@ impl Keeper for Keeping {
             trace_id: self.turn.0.clone(),
             ..record
         };
-        self.state.store.audit_lazily(now(), vec![record]);
+        self.state.store.audit_lazily(now_ms(), vec![record]);
     }
 }

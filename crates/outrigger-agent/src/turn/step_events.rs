@@ -10,7 +10,7 @@ use outrigger_workspace::file_changes::Changes;
 
 use crate::error::AgentError;
 use crate::state::AgentState;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Returns the bus events of a step's effects, in order. Patches of the session build on each other.
 pub(crate) fn events_of(
@@ -115,7 +115,7 @@ fn patched_session(mut session: Session, patch: &SessionPatch) -> Session {
         session.tokens.cache.write += usage.cache_write;
         session.cost += patch.cost;
     }
-    session.time.updated = now();
+    session.time.updated = now_ms();
     session
 }
 

@@ -20,6 +20,8 @@ use http::{HeaderMap, StatusCode};
 use outrigger_bridge::{Acceptor, ConnectionHandle, Gate};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_sandbox::process_time::timeout;
+use outrigger_stdx::clock::now_ms;
+use outrigger_stdx::text::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
@@ -27,7 +29,7 @@ use tokio::task::JoinHandle;
 
 use super::{MAX_MESSAGE, Wire};
 use crate::error::BrowserError;
-use crate::record::{RecordFn, now};
+use crate::record::RecordFn;
 
 const SUBPROTOCOL: &str = "outrigger.browser.v1";
 const NONCE: &str = "nonce.";
@@ -83,9 +85,7 @@ impl Relay {
         let token = match kept {
             Some(token) => token,
             None => {
-                let mut bytes = [0_u8; 24];
-                getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-                let token = hex(&bytes);
+                let token = outrigger_stdx::random::token::<24>()?;
                 outrigger_files::replace(file, token.as_bytes(), outrigger_files::Readers::Owner)?;
                 token
             }
@@ -145,8 +145,7 @@ pub(crate) async fn over_extension(
                 relay.port
             ))
         })?;
-    let mut agent = [0_u8; 16];
-    getrandom::fill(&mut agent).map_err(|error| failed(error.to_string()))?;
+    let agent = outrigger_stdx::random::token::<16>().map_err(|error| failed(error.to_string()))?;
     let shared = Arc::new(Shared {
         gate: Gate::new(
             digest(&format!("client:{}", relay.token)),
@@ -154,7 +153,7 @@ pub(crate) async fn over_extension(
             false,
         ),
         token: relay.token.clone(),
-        agent: hex(&agent),
+        agent,
         wire: Arc::new(tokio::sync::Mutex::new(wire)),
         record: Arc::clone(record),
     });
@@ -282,7 +281,7 @@ fn record_of(code: &str, subject: &str, detail: String) -> AuditRecord {
         errored: true,
         policy_check_result: format!("refused {code}"),
         detail: Some(detail),
-        ..AuditRecord::new(AuditKind::Browser, now(), code)
+        ..AuditRecord::new(AuditKind::Browser, now_ms(), code)
     }
 }
 
@@ -297,8 +296,4 @@ fn nonce_of(headers: &HeaderMap) -> Option<&str> {
 
 fn digest(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::timeout;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outrigger_browser_core::action::{Kind, Point};
 use outrigger_browser_core::field;
 use outrigger_browser_core::lease::Grant;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 use super::element::Element;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use outrigger_browser_core::action::Point;
 use outrigger_browser_core::field::{self, Attributes};
 use outrigger_browser_core::snapshot::Key;
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::Instant;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 use super::{Chromium, WORLD};

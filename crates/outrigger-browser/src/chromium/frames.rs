@@ -2,7 +2,7 @@
 
 use futures_util::future::try_join_all;
 use outrigger_browser_core::snapshot::Key;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde_json::json;
 
 use super::Chromium;

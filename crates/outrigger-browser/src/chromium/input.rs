@@ -2,7 +2,7 @@
 
 use outrigger_browser_core::action::Point;
 use outrigger_browser_core::lease::Grant;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 use super::Chromium;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outrigger_browser_core::action::Kind;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 use super::element::Element;

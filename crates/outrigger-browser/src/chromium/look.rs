@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use outrigger_browser_core::field::{self, Attributes, FieldKind};
 use outrigger_browser_core::frame::Inside;
 use outrigger_browser_core::snapshot::Node;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 use super::Chromium;

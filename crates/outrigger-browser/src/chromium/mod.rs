@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use outrigger_browser_core::lease::Grant;
-use outrigger_files::sync::lock;
 use outrigger_sandbox::{Child, Spawner};
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 use super::Chromium;

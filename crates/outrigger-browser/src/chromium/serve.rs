@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use outrigger_browser_core::action::Kind;
 use outrigger_browser_core::lease::{Grant, Owner};
 use outrigger_browser_core::snapshot::Key;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 use super::Chromium;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::{Instant, timeout, timeout_at};
+use outrigger_stdx::sync::lock;
 use serde_json::json;
 
 use super::Chromium;

@@ -21,7 +21,7 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<u8, Failure> {
     let folder = folder.to_string_lossy();
     let store = open(&boot)?;
     let since = args.days.map_or(0, |days| {
-        outrigger_agent::now().saturating_sub(u64::from(days) * DAY_MS)
+        outrigger_stdx::clock::now_ms().saturating_sub(u64::from(days) * DAY_MS)
     });
     let usage = store.usage(since, args.here.then_some(&*folder))?;
     if args.json {

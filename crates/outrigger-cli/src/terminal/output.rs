@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use outrigger_terminal::{Size, safe};
 pub(crate) use outrigger_terminal::{name, question};
 

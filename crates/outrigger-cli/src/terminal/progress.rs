@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
 use outrigger_plugins::{Cause, Fetched, Progress, Stage};
+use outrigger_stdx::sync::lock;
 
 use crate::terminal::download::Fetching;
 use crate::terminal::{self, name};

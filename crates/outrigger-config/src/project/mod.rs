@@ -105,7 +105,7 @@ fn with_files(file: &Path, text: &str) -> Vec<u8> {
 
 /// Returns SHA-256 in hexadecimal.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    outrigger_protocol::text::hex(&Sha256::digest(bytes))
+    outrigger_stdx::text::hex(&Sha256::digest(bytes))
 }
 
 /// Returns those of `asks` that are not known.

@@ -234,9 +234,7 @@ fn create(path: &Path) -> io::Result<File> {
 
 /// Returns 128 random bits as text.
 fn random() -> io::Result<String> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(outrigger_protocol::text::hex(&bytes))
+    outrigger_stdx::random::token::<16>()
 }
 
 #[cfg(test)]

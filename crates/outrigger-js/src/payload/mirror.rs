@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::history::{History, HistoryMessage};
+use outrigger_stdx::sync::lock;
 
 use crate::error::JsError;
 

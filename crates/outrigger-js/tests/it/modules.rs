@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use outrigger_protocol::text::hex;
+use outrigger_stdx::text::hex;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 

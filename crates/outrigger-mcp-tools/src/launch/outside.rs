@@ -223,7 +223,7 @@ impl<'a> Outside<'a> {
     }
 
     fn absolute(&self, word: &str) -> PathBuf {
-        outrigger_permissions::project_programs::normal(&self.from.join(word))
+        outrigger_stdx::path::normalize(&self.from.join(word))
     }
 
     /// Creates the folder below our data or, if that is in the project, in the temporary folder. A search for settings in the folders

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use reqwest::Url;
 
 use super::discover::{Challenge, Endpoints, discover};

@@ -145,7 +145,7 @@ impl Login {
 
 // 32 bytes give the 43 characters that PKCE requires at least.
 fn random(server: &str) -> Result<String, McpError> {
-    let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| failed(server, error.to_string()))?;
+    let bytes =
+        outrigger_stdx::random::bytes::<32>().map_err(|error| failed(server, error.to_string()))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }

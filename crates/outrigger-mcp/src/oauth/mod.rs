@@ -125,9 +125,7 @@ pub(crate) fn failed(server: &str, reason: impl Into<String>) -> McpError {
 
 /// Returns the seconds since 1970.
 pub(crate) fn now() -> f64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0.0, |since| since.as_secs_f64())
+    outrigger_stdx::clock::since_epoch().as_secs_f64()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::{Instant, timeout};
+use outrigger_stdx::sync::lock;
 use tokio::sync::Notify;
 
 use super::Server;

@@ -9,8 +9,8 @@ mod listen;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::{Instant, timeout, timeout_at};
+use outrigger_stdx::sync::lock;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::Value;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::{Instant, sleep_until};
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::{Instant, sleep_until, timeout};
 use outrigger_sandbox::{Child, Exit, SandboxError, Spawner, Spec};
+use outrigger_stdx::sync::lock;
 use serde_json::Value;
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::unix::pipe;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::model::{ModelRequest, StreamEvent, Usage};
+use outrigger_stdx::sync::lock;
 use serde_json::Value;
 
 use super::diff::first_difference;

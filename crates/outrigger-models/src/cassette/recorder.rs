@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use futures_util::stream::unfold;
-use outrigger_files::sync::lock;
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
+use outrigger_stdx::sync::lock;
 use serde_json::Value;
 
 use super::normal::{directory_names, hide_directory, map_text};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

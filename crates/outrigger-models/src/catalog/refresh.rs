@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use outrigger_files::Readers;
-use outrigger_files::sync::lock;
 use outrigger_protocol::diagnose::Diagnose;
+use outrigger_stdx::sync::lock;
 use reqwest::Url;
 
 use super::{Catalog, Table};

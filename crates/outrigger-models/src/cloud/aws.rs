@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
+use outrigger_stdx::text::hex;
 use reqwest::Url;
 use ring::{digest, hmac};
 
@@ -175,10 +176,6 @@ impl Signing<'_> {
 
 fn sha256(bytes: &[u8]) -> String {
     hex(digest::digest(&digest::SHA256, bytes).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! `gcloud auth application-default login`. The file is `GOOGLE_APPLICATION_CREDENTIALS`, or gcloud's.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -194,8 +193,7 @@ fn der(pem: &str) -> Option<Vec<u8>> {
 }
 
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_secs()
+    outrigger_stdx::clock::since_epoch().as_secs()
 }
 
 #[cfg(test)]

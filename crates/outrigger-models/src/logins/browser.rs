@@ -7,7 +7,6 @@ use outrigger_net::Callback;
 use outrigger_protocol::auth::Credential;
 use reqwest::Url;
 use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -121,8 +120,7 @@ impl Browser {
 
 /// Returns 32 random bytes, which give the 43 characters that PKCE requires at least.
 pub(super) fn random() -> Result<String, String> {
-    let mut bytes = [0; 32];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| "the system provides no random numbers".to_owned())?;
+    let bytes = outrigger_stdx::random::bytes::<32>();
+    let bytes = bytes.map_err(|_| "the system provides no random numbers".to_owned())?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }

@@ -1,10 +1,9 @@
 //! Converts the response of a token endpoint to a credential in the form of OpenCode's `auth.json`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outrigger_protocol::auth::Credential;
+use outrigger_stdx::clock::now_ms;
 use serde_json::Value;
 
 use crate::transport::token_endpoint::TokenResponse;
@@ -13,12 +12,6 @@ use crate::transport::token_endpoint::TokenResponse;
 const LIFETIME: u64 = 3600;
 /// The largest number that is exact in JavaScript.
 const NO_END: u64 = (1 << 53) - 1;
-
-/// Returns the milliseconds since the Unix epoch.
-pub(super) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
-}
 
 /// Returns the tokens of a response. `before` is the renewed credential: its values are kept if the response omits them.
 ///
@@ -52,7 +45,7 @@ pub(super) fn credential(
             .unwrap_or(old_refresh)
             .to_owned(),
         access: access.to_owned(),
-        expires: now().saturating_add(lifetime),
+        expires: now_ms().saturating_add(lifetime),
         account_id: account.or_else(|| account_of(access)).or(old_account),
         enterprise_url,
     })
@@ -70,7 +63,7 @@ pub(super) fn key_credential(answer: &TokenResponse) -> Result<Credential, Strin
     let seconds = answer.body.get("api_key_expires_in");
     let ends = seconds
         .and_then(Value::as_u64)
-        .map(|it| now().saturating_add(it.saturating_mul(1000)));
+        .map(|it| now_ms().saturating_add(it.saturating_mul(1000)));
     Ok(Credential::Oauth {
         refresh: key.to_owned(),
         access: key.to_owned(),

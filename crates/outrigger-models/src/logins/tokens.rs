@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use outrigger_protocol::auth::Credential;
+use outrigger_stdx::clock::now_ms;
 use reqwest::Url;
 
-use super::credential::{credential, ends_at, now};
+use super::credential::{credential, ends_at};
 use super::{LoginServers, Service, copilot, openai, poe, xai};
 use crate::cloud::Unsigned;
 use crate::credentials::{Credentials, Origin, Stored};
@@ -149,7 +150,7 @@ impl LoginTokens {
             return false;
         };
         let ends = ends_at(access).map_or(*expires, |at| at.min(*expires));
-        self.service.token_endpoint().is_some() && ends <= now().saturating_add(SLACK)
+        self.service.token_endpoint().is_some() && ends <= now_ms().saturating_add(SLACK)
     }
 
     /// Whether it has expired and is not renewed.
@@ -157,7 +158,7 @@ impl LoginTokens {
         let Credential::Oauth { expires, .. } = &stored.credential else {
             return false;
         };
-        self.service.token_endpoint().is_none() && *expires != 0 && *expires <= now()
+        self.service.token_endpoint().is_none() && *expires != 0 && *expires <= now_ms()
     }
 
     /// Returns the login with a new token. A separate task gets and stores it: a cancelled turn must not lose a new token, since

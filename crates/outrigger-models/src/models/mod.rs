@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{ModelInfo, ProviderInfo};
+use outrigger_stdx::sync::lock;
 use serde_json::Value;
 
 use crate::cassette::Recorder;

@@ -74,7 +74,7 @@ impl ErrorResponse {
 
 /// Truncates a text to at most `most` bytes of whole characters.
 fn beginning(text: &str, most: usize) -> &str {
-    let end = outrigger_protocol::text::floor(text, most);
+    let end = outrigger_stdx::text::floor_char_boundary(text, most);
     text.get(..end).unwrap_or_default()
 }
 

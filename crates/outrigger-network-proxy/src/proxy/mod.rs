@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outrigger_files::sync::lock;
-use outrigger_protocol::tally::Tally;
+use outrigger_stdx::sync::lock;
+use outrigger_stdx::tally::Tally;
 use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -240,9 +240,7 @@ impl Proxy {
     }
 
     fn admit_known(&self, client: Client, check: Option<CheckFn>) -> io::Result<ProxyTicket> {
-        let mut bytes = [0_u8; 16];
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        let token = outrigger_protocol::text::hex(&bytes);
+        let token = outrigger_stdx::random::token::<16>()?;
         let known = Arc::new(ClientState {
             client,
             check,

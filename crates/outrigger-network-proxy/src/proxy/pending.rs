@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outrigger_protocol::tally::Tally;
+use outrigger_stdx::tally::Tally;
 use tokio::sync::oneshot;
 
 use super::{ClientState, Clients};
 use crate::hosts::Refusal;
 use crate::process_sockets::ProcessSockets;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 /// Maximum number of them.
 pub(super) const MAX_PENDING: usize = 64;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::SandboxError;
 use outrigger_sandbox::path_masks::{self, Cover};
+use outrigger_stdx::sync::lock;
 
 use super::PathRules;
 

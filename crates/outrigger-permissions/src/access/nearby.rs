@@ -7,9 +7,9 @@ use std::path::{Component, Path};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::path_masks::{Cover, Covers};
+use outrigger_stdx::sync::lock;
 
 use super::PathRules;
 

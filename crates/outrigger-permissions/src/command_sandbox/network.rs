@@ -11,8 +11,8 @@ use outrigger_network_proxy::hosts::{Hosts, Reach};
 use outrigger_network_proxy::{Connection, Upstream};
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_sandbox::{ScopedNetwork, Spawner};
+use outrigger_stdx::clock::now_ms;
 use outrigger_store::Store;
-use outrigger_workspace::clock::now;
 use tokio::sync::OnceCell;
 
 /// How to grant a host to commands.
@@ -53,7 +53,7 @@ fn within(
         name: name.to_owned(),
         reach: Reach::of(hosts, forbidden),
         hint: HINT.to_owned(),
-        on_connect: Arc::new(move |it| store.audit_lazily(now(), vec![record(it)])),
+        on_connect: Arc::new(move |it| store.audit_lazily(now_ms(), vec![record(it)])),
         strict: settings.sandbox == Sandbox::Strict,
         upstream: Upstream::of(&env),
         proxy: OnceCell::new(),

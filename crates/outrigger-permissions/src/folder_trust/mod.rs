@@ -18,9 +18,9 @@ use outrigger_config::{
 use outrigger_files::Readers;
 use outrigger_plugin_status::Progress;
 use outrigger_plugin_trust::LetCount;
+use outrigger_stdx::clock::now_ms;
 use outrigger_workspace::Folders;
 use outrigger_workspace::ProjectLocation;
-use outrigger_workspace::clock::now;
 use outrigger_workspace::lock_file;
 use serde::{Deserialize, Serialize};
 
@@ -204,7 +204,7 @@ fn keep(folders: &Folders, directory: &Path, asks: &[TrustRequest]) -> Result<()
     let known = FolderRecord {
         asks: asks.to_vec(),
         servers: BTreeMap::new(),
-        at: now(),
+        at: now_ms(),
     };
     let kept = change(folders, |all| {
         all.folders.insert(key(directory), known);

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::{CallId, PermissionId, PluginId, QuestionId, SessionId};
 use outrigger_protocol::permission::{PermissionRequest, Reply, Rule};
 use outrigger_protocol::provenance::Actor;
 use outrigger_protocol::question::{Answer, QuestionRequest};
 use outrigger_protocol::tool::ToolCall;
+use outrigger_stdx::sync::lock;
 use outrigger_tools::PermissionAsk;
 use serde_json::Value;
 use tokio::sync::oneshot;

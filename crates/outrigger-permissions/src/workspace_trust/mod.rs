@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::{Sandbox, TrustChanges};
-use outrigger_files::sync::lock;
 use outrigger_sandbox::SandboxError;
+use outrigger_stdx::sync::lock;
 use outrigger_workspace::ProjectLocation;
 
 use crate::config_source::ConfigSource;

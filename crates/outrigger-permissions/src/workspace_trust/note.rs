@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec};
 use outrigger_protected_paths::{is_settings, settings_below};
-use outrigger_protocol::text::hex;
+use outrigger_stdx::text::hex;
 use outrigger_workspace::ProjectLocation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! A value as a record keeps it: without secrets, and whole where it is small.
 
 use outrigger_protocol::hook::RecordedValue;
-use outrigger_protocol::text::floor;
+use outrigger_stdx::text::floor_char_boundary;
 use serde_json::Value;
 
 use super::RedactFn;
@@ -136,12 +136,12 @@ impl<'a> Compared<'a> {
             _ => {}
         }
         let text = self.text();
-        let from = floor(text, begin.saturating_sub(CONTEXT));
+        let from = floor_char_boundary(text, begin.saturating_sub(CONTEXT));
         let until = (text.len() - end)
             .saturating_add(CONTEXT)
             .min(from + MAX_VALUE)
             .min(text.len());
-        let until = floor(text, until);
+        let until = floor_char_boundary(text, until);
         let shown = match &self {
             Self::Text(text) => without_secrets(text, (from, until), place),
             Self::CleanText(_) | Self::Clean(..) => {
@@ -159,8 +159,11 @@ impl<'a> Compared<'a> {
 /// A part of a long text. Secrets are looked for in what stands around it as well, so that one which reaches into it, or is
 /// named before it, is found whole.
 fn without_secrets(text: &str, (from, until): (usize, usize), (name, redact): Place<'_>) -> String {
-    let first = word_start(text, floor(text, from.saturating_sub(MARGIN)));
-    let last = word_end(text, floor(text, (until + MARGIN).min(text.len())));
+    let first = word_start(text, floor_char_boundary(text, from.saturating_sub(MARGIN)));
+    let last = word_end(
+        text,
+        floor_char_boundary(text, (until + MARGIN).min(text.len())),
+    );
     let mut around = Value::from(text.get(first..last).unwrap_or_default());
     redact(name, &mut around);
     let clean = around.as_str().unwrap_or_default();
@@ -168,14 +171,14 @@ fn without_secrets(text: &str, (from, until): (usize, usize), (name, redact): Pl
         return clean.to_owned();
     }
     // Where a secret was taken out in front of it, the part is another one by as much.
-    let start = floor(clean, (from - first).min(clean.len()));
-    let end = floor(clean, (start + until - from).min(clean.len()));
+    let start = floor_char_boundary(clean, (from - first).min(clean.len()));
+    let end = floor_char_boundary(clean, (start + until - from).min(clean.len()));
     clean.get(start..end).unwrap_or_default().to_owned()
 }
 
 /// Where the word begins that stands at this place.
 fn word_start(text: &str, at: usize) -> usize {
-    let earliest = floor(text, at.saturating_sub(MAX_WORD));
+    let earliest = floor_char_boundary(text, at.saturating_sub(MAX_WORD));
     let before = text.get(earliest..at).unwrap_or_default();
     let word = before.rsplit(char::is_whitespace).next();
     at - word.unwrap_or_default().len()
@@ -183,7 +186,7 @@ fn word_start(text: &str, at: usize) -> usize {
 
 /// Where the word ends that stands at this place.
 fn word_end(text: &str, at: usize) -> usize {
-    let latest = floor(text, (at + MAX_WORD).min(text.len()));
+    let latest = floor_char_boundary(text, (at + MAX_WORD).min(text.len()));
     let after = text.get(at..latest).unwrap_or_default();
     let word = after.split(char::is_whitespace).next();
     at + word.unwrap_or_default().len()

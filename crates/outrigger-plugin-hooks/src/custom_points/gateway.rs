@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use outrigger_files::sync::lock;
 use outrigger_js::Refused;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_package::custom_points::Declarations;
@@ -16,8 +15,9 @@ use outrigger_protocol::custom_points::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
-use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
+use outrigger_stdx::sync::lock;
+use outrigger_stdx::tally::Tally;
 
 use crate::custom_points::links::Link;
 use crate::host::HookHost;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_stdx::sync::lock;
 
 /// A handler, or a tool, that may reach points of its plugin.
 #[derive(Clone, Debug, Default)]

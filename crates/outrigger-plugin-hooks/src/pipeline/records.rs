@@ -1,9 +1,9 @@
 //! Records of a completed chain.
 
-use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::{Chain, HandlerRun};
 use outrigger_protocol::hook::{Block, Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
+use outrigger_stdx::sync::lock;
 
 use super::{Drive, PipelineResult};
 use crate::hook_audit::log;
@@ -83,6 +83,6 @@ impl Drive<'_> {
 const MESSAGE: usize = 4096;
 
 fn brief(message: &str) -> String {
-    let end = outrigger_protocol::text::floor(message, MESSAGE);
+    let end = outrigger_stdx::text::floor_char_boundary(message, MESSAGE);
     message.get(..end).unwrap_or(message).to_owned()
 }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::usage;
+use outrigger_stdx::sync::lock;
 
 use crate::group::{Group, Live};
 

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time;
+use outrigger_stdx::sync::lock;
 
 use crate::group::{Counts, Fault, Group, Live};
 use crate::processes::Processes;

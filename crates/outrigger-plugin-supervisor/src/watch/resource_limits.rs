@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_plugin_registry::access::settings::ProcessLimits;
 use outrigger_plugin_status::ProcessUse;
 use outrigger_sandbox::usage::Usage;
+use outrigger_stdx::sync::lock;
 
 /// Consequence of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]

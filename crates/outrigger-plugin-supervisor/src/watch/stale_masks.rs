@@ -7,9 +7,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::{Instant, sleep_until, timeout_at};
 use outrigger_sandbox::stale_masks::CHECK_INTERVAL;
+use outrigger_stdx::sync::lock;
 
 use crate::group::{Fault, Group, Live};
 use crate::processes::Processes;

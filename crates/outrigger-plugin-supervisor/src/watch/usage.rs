@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
 use outrigger_sandbox::process_time::{self, Instant};
 use outrigger_sandbox::usage;
+use outrigger_stdx::sync::lock;
 
 use crate::blame::PING;
 use crate::blame::named;

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 use crate::git_config;
 

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, openat2, statat};
 
 use self::listing::{Listing, is_local};

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 pub use folder_entry::FolderEntry;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use record::Record;
 
 use crate::fs::listings::Listings;

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 use crate::fs::absent::Absent;
 use crate::spawn::child::Killer;

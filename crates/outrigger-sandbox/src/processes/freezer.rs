@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use rustix::process::Signal;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 

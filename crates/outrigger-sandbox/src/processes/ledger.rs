@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 use crate::error::SandboxError;
 use crate::processes::{procfs, tag, tree};

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::fs::absent::Absent;

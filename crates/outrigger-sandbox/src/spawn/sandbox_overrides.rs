@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Arc, RwLock};
 
-use outrigger_files::sync;
 use outrigger_network_proxy::ProxyRedirect;
+use outrigger_stdx::sync;
 
 use crate::policy::Policy;
 

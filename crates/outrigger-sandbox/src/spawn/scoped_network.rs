@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
 use outrigger_network_proxy::hosts::Reach;
 use outrigger_network_proxy::{Client, ConnectFn, Connection, Proxy, ProxyTicket, Upstream};
+use outrigger_stdx::sync::lock;
 use tokio::sync::OnceCell;
 
 use crate::error::SandboxError;

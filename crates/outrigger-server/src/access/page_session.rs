@@ -65,9 +65,7 @@ impl PageSession {
         // After a change of the password, earlier pages are unknown.
         let whose = format!("page key\n{}\n{}", login.username, login.password);
         let key = tag(&key_of(kept.as_bytes()), &[&whose]);
-        let mut name = [0_u8; 16];
-        getrandom::fill(&mut name).map_err(io::Error::other)?;
-        let instance = URL_SAFE_NO_PAD.encode(name);
+        let instance = URL_SAFE_NO_PAD.encode(outrigger_stdx::random::bytes::<16>()?);
         let token = URL_SAFE_NO_PAD.encode(tag(&key_of(&key), &["token", &instance]));
         Ok(Self {
             instance,

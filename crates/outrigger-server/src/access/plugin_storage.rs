@@ -7,14 +7,14 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_agent::Agent;
-use outrigger_files::sync::lock;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::rpc::SdkRequest;
+use outrigger_stdx::clock::now_ms;
+use outrigger_stdx::sync::lock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -177,7 +177,7 @@ fn report(
     setting: Setting,
     refusal: &str,
 ) {
-    let at = now();
+    let at = now_ms();
     let record = AuditRecord {
         plugin_id: Some(PluginId(plugin.to_owned())),
         plugin_id_claimed: true,
@@ -192,13 +192,8 @@ fn report(
     agent.store().audit_lazily(at, vec![record]);
 }
 
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
-}
-
 fn today() -> u64 {
-    now() / DAY
+    now_ms() / DAY
 }
 
 fn stores(method: &str, path: &str) -> bool {

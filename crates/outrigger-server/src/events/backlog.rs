@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

@@ -11,8 +11,9 @@ use axum::Router;
 use axum::extract::Request;
 use outrigger_agent::{Agent, AgentError, Boot, Folders, Shared};
 use outrigger_conversation::Feed;
-use outrigger_files::sync::lock;
 use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
+use outrigger_stdx::path::normalize;
+use outrigger_stdx::sync::lock;
 use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
@@ -140,7 +141,7 @@ impl Hub {
             None => self.inner.directory.clone(),
         };
         let goes_up = path.components().any(|it| it == Component::ParentDir);
-        let named = normal(&path);
+        let named = normalize(&path);
         if !goes_up && self.keeps(&named) {
             named
         } else {
@@ -393,19 +394,4 @@ pub(crate) fn fresh(kind: &str, properties: serde_json::Value) -> BusEvent {
             properties: properties.as_object().cloned().unwrap_or_default(),
         }),
     }
-}
-
-/// Removes `.` and `..` from a path that does not exist.
-fn normal(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }

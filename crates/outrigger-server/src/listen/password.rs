@@ -52,9 +52,7 @@ pub(crate) fn keep_secret(path: &Path) -> io::Result<String> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut bytes = [0_u8; 24];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let secret = URL_SAFE_NO_PAD.encode(bytes);
+    let secret = URL_SAFE_NO_PAD.encode(outrigger_stdx::random::bytes::<24>()?);
     // Written to a temporary file and renamed: two servers that start at once end up with one secret.
     let fresh = path.with_extension(std::process::id().to_string());
     let _ = fs::remove_file(&fresh);

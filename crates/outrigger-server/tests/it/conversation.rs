@@ -175,7 +175,7 @@ async fn another_agent_feeds_the_same_conversation() {
         mode: "claude".into(),
         ..AssistantMessage::default()
     };
-    let now = outrigger_agent::now;
+    let now = outrigger_stdx::clock::now_ms;
     let (mut answer, begun) = ExternalAnswer::begin(message, 7, now());
     let id = answer.message().id.clone();
     let mut events = vec![begun];

@@ -43,7 +43,7 @@ impl Entry {
             .flatten()
         {
             redactor.clean(text);
-            text.truncate(outrigger_protocol::text::floor(text, MAX_TEXT));
+            text.truncate(outrigger_stdx::text::floor_char_boundary(text, MAX_TEXT));
         }
         redactor.clean(&mut record.decision);
         redactor.clean(&mut record.policy_check_result);

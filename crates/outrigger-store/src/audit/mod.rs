@@ -32,16 +32,13 @@ pub(crate) use seal::{Sealer, as_hash, public, read_key};
 pub(crate) use verify::verify;
 
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Returns the trace of records that belong to no turn: the run of this process.
 pub(crate) fn run() -> &'static str {
     static RUN: OnceLock<String> = OnceLock::new();
     let name = || {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        format!("run_{}_{}", std::process::id(), since.as_millis())
+        let at = outrigger_stdx::clock::now_ms();
+        format!("run_{}_{at}", std::process::id())
     };
     RUN.get_or_init(name)
 }

@@ -2,7 +2,7 @@
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
-use outrigger_protocol::text::hex;
+use outrigger_stdx::text::hex;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result};
 

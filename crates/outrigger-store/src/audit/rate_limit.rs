@@ -5,12 +5,12 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::LogRecord;
-use outrigger_protocol::tally::Tallies;
+use outrigger_stdx::sync::lock;
+use outrigger_stdx::tally::Tallies;
 
 /// Maximum number of refusals of one source listed within [`PERIOD`], for each kind and rule.
 const REFUSALS: u32 = 30;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock, RwLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use outrigger_files::sync;
 use outrigger_protocol::keys::{KEY_PREFIXES, is_secret_in_texts, looks_like_key};
+use outrigger_stdx::sync;
 use serde_json::Value;
 
 /// Replacement of a secret.

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
-use outrigger_protocol::text::unhex;
+use outrigger_stdx::text::unhex;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use rusqlite::{Connection, Result, params};

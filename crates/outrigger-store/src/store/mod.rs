@@ -5,7 +5,6 @@ mod usage;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::AuditRecord;
@@ -153,8 +152,7 @@ impl Store {
     /// [`StoreError::LazyLost`] if records of [`Store::append_lazily`] could not be written since the last flush, or why
     /// the file could not be synced.
     pub async fn flush(&self, sync: bool) -> Result<(), StoreError> {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH);
-        let at = at.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(0));
+        let at = outrigger_stdx::clock::now_ms();
         self.queue_audit(at, self.inner.bound.rest(at));
         self.ask(|answer| Job::Flush { sync, answer }).await
     }

@@ -40,7 +40,7 @@ pub fn with_context(message: String, output: &Value) -> String {
     let added: String = Context::read(output)
         .map(|text| format!("\n\n{text}"))
         .collect();
-    let end = outrigger_protocol::text::floor(&added, SLACK_BYTES.min(added.len()));
+    let end = outrigger_stdx::text::floor_char_boundary(&added, SLACK_BYTES.min(added.len()));
     message + added.get(..end).unwrap_or_default()
 }
 

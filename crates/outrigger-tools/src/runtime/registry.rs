@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use outrigger_files::sync;
 use outrigger_protocol::descriptor::{Constraints, Declared, ToolDescriptor};
 use outrigger_protocol::tool::ToolSpec;
+use outrigger_stdx::sync;
 
 use super::{Listener, ToolRuntime};
 use crate::error::ToolError;

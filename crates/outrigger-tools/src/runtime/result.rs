@@ -8,10 +8,11 @@ use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::tool::after_result;
 use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::tool::ToolOutput;
+use outrigger_stdx::clock::now_ms;
 use serde_json::{Value, json};
 
+use super::failure;
 use super::stages::blocked;
-use super::{failure, now};
 use crate::error::Stop;
 use crate::host::ToolContext;
 use crate::output::limit;
@@ -29,11 +30,11 @@ pub(super) fn finish(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     // Unique enough: within the process by the counter, between processes by time and process id.
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let count = CALLS.fetch_add(1, Ordering::Relaxed);
-    let mut ids = IdMaker::new(now() ^ (u64::from(std::process::id()) << 40) ^ (count << 20));
+    let mut ids = IdMaker::new(now_ms() ^ (u64::from(std::process::id()) << 40) ^ (count << 20));
     for attachment in output.attachments.iter_mut().flatten() {
         if let Value::Object(fields) = attachment {
             for (key, value) in [
-                ("id", json!(ids.part(now()))),
+                ("id", json!(ids.part(now_ms()))),
                 ("sessionID", json!(ctx.call.session_id)),
                 ("messageID", json!(ctx.call.message_id)),
             ] {

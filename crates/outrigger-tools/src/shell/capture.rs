@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use outrigger_protocol::text::ceil;
+use outrigger_stdx::text::ceil_char_boundary;
 
 use crate::host::Limits;
 use crate::output::{create, tail};
@@ -112,7 +112,7 @@ impl<'a> Capture<'a> {
         if self.total <= most as u64 && text.len() <= most {
             return text;
         }
-        let from = ceil(&text, text.len().saturating_sub(most));
+        let from = ceil_char_boundary(&text, text.len().saturating_sub(most));
         format!("...\n\n{}", &text[from..])
     }
 

@@ -9,7 +9,7 @@ mod screen;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Terminal, EventStream, MouseButton, MouseEventKind};
 use futures_util::StreamExt as _;
@@ -145,13 +145,6 @@ where
     };
     drop(interface);
     result
-}
-
-/// Returns the time in milliseconds since 1970.
-#[must_use]
-pub fn wall_clock() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Waits until a notice disappears, this many milliseconds after the begin; for ever if there is none.

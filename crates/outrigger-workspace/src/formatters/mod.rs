@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use self::builtin::{BUILT_IN, When};
 use crate::project_location::ProjectLocation;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 /// Deadline of a run.
 const DEADLINE: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 /// Files that git reads in every folder.
 const IN_EVERY_FOLDER: [&str; 2] = [".gitattributes", ".gitignore"];

@@ -19,7 +19,7 @@ use std::time::SystemTime;
 use outrigger_sandbox::{Anchor, Spawner};
 
 use crate::project_location::ProjectLocation;
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 pub use diff::FileDiff;
 

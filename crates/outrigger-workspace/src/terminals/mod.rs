@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 
 use self::buffer::{Buffer, Decoder};
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 /// Maximum number of running terminals; more indicate a client out of control.
 const MAX_OPEN: usize = 64;
@@ -346,9 +346,7 @@ impl Ptys {
     #[must_use]
     pub fn ticket(&self, id: &str) -> Option<(String, Duration)> {
         self.get(id)?;
-        let mut bytes = [0_u8; 24];
-        getrandom::fill(&mut bytes).ok()?;
-        let text = outrigger_protocol::text::hex(&bytes);
+        let text = outrigger_stdx::random::token::<24>().ok()?;
         let mut tickets = lock(&self.tickets);
         let now = Instant::now();
         tickets.retain(|ticket| ticket.until > now);

@@ -24,7 +24,7 @@ use crate::plugin_api::command_hooks::{self, FoundHooks};
 use crate::plugin_api::host_bridge::Bridge;
 use crate::plugin_api::plugin_admission;
 use crate::session::projects;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// The folder, its configuration, the store, the spawners, and the plugins that may run.
 pub(super) struct Bootstrap {
@@ -152,7 +152,7 @@ impl PendingProject {
         let mut task = JoinSet::new();
         task.spawn(async move {
             let project = location
-                .project(&spawner, &store, home.as_deref(), now())
+                .project(&spawner, &store, home.as_deref(), now_ms())
                 .await;
             projects::remember(&store, project).await
         });

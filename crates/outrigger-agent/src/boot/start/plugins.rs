@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::bootstrap::Bootstrap;
 use crate::boot::notices;
 use crate::plugin_api::plugin_admission;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 impl Bootstrap {
     /// Loads the plugins. Changes of their state arrive through the channel.
@@ -67,7 +67,7 @@ impl Bootstrap {
             progress: outrigger_audit::progress(&self.store, progress),
             notice: outrigger_audit::notice(&self.store, notice),
             redact: Some(Arc::new(outrigger_audit::redact(&self.store))),
-            now,
+            now: now_ms,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Open questions as clients see them, and their answers.
 
-use outrigger_files::sync::lock;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::{PermissionId, PluginId};
 use outrigger_protocol::permission::{PermissionRequest, Reply};
 use outrigger_protocol::provenance::Actor;
+use outrigger_stdx::sync::lock;
 
 use crate::error::AgentError;
 use crate::state::Agent;

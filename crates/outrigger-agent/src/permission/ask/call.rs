@@ -1,7 +1,7 @@
 //! The call behind a question: what clients show of it, and the MCP tool's definition when it was allowed.
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::permission::CALL;
+use outrigger_stdx::sync::lock;
 use serde_json::{Map, Value, json};
 
 use super::Asker;

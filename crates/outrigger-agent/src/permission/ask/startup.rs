@@ -1,8 +1,8 @@
 //! Files that make something run later ([`outrigger_permissions::access::startup`]) and that a tool would change.
 
-use outrigger_files::sync::lock;
 use outrigger_permissions::access::startup::RunsLater;
 use outrigger_permissions::approval::ApprovalReason;
+use outrigger_stdx::sync::lock;
 use outrigger_tools::PermissionAsk;
 use serde_json::json;
 

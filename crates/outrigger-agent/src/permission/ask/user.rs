@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+use outrigger_stdx::sync::lock;
 use outrigger_tools::PermissionAsk;
 use tokio::sync::oneshot;
 

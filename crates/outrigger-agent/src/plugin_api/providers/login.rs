@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use outrigger_files::sync::lock;
 use outrigger_models::{CredentialError, login_methods, wrong_login_answer};
 use outrigger_plugins::{AuthHook, Begun, PluginError};
 use outrigger_protocol::auth::{AuthMethod, Authorization, Credential, LoginMethods};
 use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::id::PluginId;
+use outrigger_stdx::sync::lock;
 use serde_json::{Value, json};
 
 use crate::state::Agent;

@@ -9,7 +9,7 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::PluginId;
 
 use crate::state::AgentState;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// A plugin's provider as the models see it: it sends the provider's requests.
 struct Speaks(PluginProvider);
@@ -45,7 +45,7 @@ fn spoken(provider: &PluginProvider, refused: Option<&str>) -> AuditRecord {
             Some(why) => format!("refused: {why}"),
             None => POLICY_PASSED.to_owned(),
         },
-        ..AuditRecord::new(AuditKind::Grant, now(), decision)
+        ..AuditRecord::new(AuditKind::Grant, now_ms(), decision)
     }
 }
 
@@ -62,7 +62,7 @@ impl AgentState {
                 self.models.taken(&id)
             };
             self.store
-                .audit_lazily(now(), vec![spoken(&provider, why.as_deref())]);
+                .audit_lazily(now_ms(), vec![spoken(&provider, why.as_deref())]);
             if let Some(why) = why {
                 self.plugins.host.refuse_provider(&provider, &why);
                 continue;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Driver;
 use outrigger_session_state::bus::numbered;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 impl Driver {
     /// Publishes a chunk of streamed text.
@@ -45,7 +45,7 @@ impl Driver {
             let event = Event::PartUpdated {
                 session_id: self.session_id.clone(),
                 part: Box::new(part),
-                time: now(),
+                time: now_ms(),
             };
             self.state.broadcast(vec![numbered(event)]);
         }

@@ -20,7 +20,7 @@ use crate::state::AgentState;
 use crate::turn::request_options;
 use outrigger_session_state::notifications::About;
 use outrigger_session_state::turn_channel::{Msg, Outbox};
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// Incomplete blocks: whether each is reasoning, and its text so far.
 type Texts = BTreeMap<u32, (bool, String)>;
@@ -118,7 +118,7 @@ impl ModelTask {
                     let _ = self.sender.send(Msg::Retry(SessionStatus::Retry {
                         attempt: notice.attempt,
                         message: notice.message,
-                        next: now() + u64::try_from(notice.delay.as_millis()).unwrap_or(0),
+                        next: now_ms() + u64::try_from(notice.delay.as_millis()).unwrap_or(0),
                     }));
                 }
                 Some(Ok(StreamItem::Event(StreamEvent::Finished { reason, usage }))) => {

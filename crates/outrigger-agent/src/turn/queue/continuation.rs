@@ -21,7 +21,7 @@ use crate::state::{Agent, AgentState};
 use crate::turn::queue::steering::stored;
 use outrigger_config::settings::Settings;
 use outrigger_session_state::ids;
-use outrigger_workspace::clock::now;
+use outrigger_stdx::clock::now_ms;
 
 /// The hook point.
 pub(crate) const POINT: HookPoint = HookPoint::AgentEndBeforeStop;
@@ -94,7 +94,7 @@ impl Agent {
         by: Provenance,
     ) -> Result<Option<Begin>, AgentError> {
         let before = turn.user();
-        let at = now();
+        let at = now_ms();
         let user = UserMessage {
             id: ids::message(),
             session_id: id.clone(),

@@ -1,7 +1,5 @@
 //! Retried requests.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use outrigger_protocol::Millis;
 
 use crate::terminal::{Paint, entry};
@@ -22,9 +20,7 @@ impl Retries {
         let is_same = self.0.as_deref() == Some(message);
         self.0 = Some(message.to_owned());
         let why = if is_same { "the same" } else { message };
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let now = outrigger_stdx::clock::now_ms();
         let wait = match next.saturating_sub(now).div_ceil(1000) {
             0 => String::new(),
             seconds => format!("; again in {seconds} s"),

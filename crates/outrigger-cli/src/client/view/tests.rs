@@ -74,7 +74,7 @@ fn shown(show: Show, events: &[BusEvent], outcome: &TurnOutcome) -> String {
 
 #[test]
 fn start_and_result_are_one_or_apart() {
-    let now = outrigger_agent::now();
+    let now = outrigger_stdx::clock::now_ms();
     let events = [running("e1", now), completed("e2", now), said("e3", "done")];
     insta::assert_snapshot!(shown(Show::default(), &events, &over(Some("msg_1"))), @"
     $ ls  7 ms
@@ -96,7 +96,7 @@ fn start_and_result_are_one_or_apart() {
 /// A command that prints for a while is not silent until it ends, and nothing is printed twice.
 #[test]
 fn a_command_is_shown_while_it_prints() {
-    let now = outrigger_agent::now();
+    let now = outrigger_stdx::clock::now_ms();
     let printing = |id: &str, output: &str| {
         let state = json!({ "status": "running", "input": { "command": "ls" }, "metadata": { "output": output },
             "time": { "start": 0 } });
@@ -128,7 +128,7 @@ fn a_command_is_shown_while_it_prints() {
 #[test]
 fn a_request_that_is_sent_again_says_when() {
     let retry = |id: &str, attempt: u32, message: &str, after: u64| {
-        let next = outrigger_agent::now() + after;
+        let next = outrigger_stdx::clock::now_ms() + after;
         let status =
             json!({ "type": "retry", "attempt": attempt, "message": message, "next": next });
         let properties = json!({ "sessionID": "ses_1", "status": status });
@@ -150,7 +150,7 @@ fn a_request_that_is_sent_again_says_when() {
 
 #[test]
 fn nothing_stays_unseen() {
-    let now = outrigger_agent::now();
+    let now = outrigger_stdx::clock::now_ms();
     // The turn ends with a call under way.
     let left = shown(
         Show::default(),

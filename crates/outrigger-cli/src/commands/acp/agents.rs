@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use outrigger_acp::{Host, Opened};
 use outrigger_agent::{Agent, Answering, Boot, FolderQuestion, Shared};
 use outrigger_client::{ClientError, Connection};
-use outrigger_files::sync::lock;
 use outrigger_plugins::Stage;
+use outrigger_stdx::sync::lock;
 use tokio::sync::OnceCell;
 
 use crate::args::Global;

@@ -251,7 +251,7 @@ fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
             ),
         )
     };
-    outrigger_protocol::text::unhex(text)
+    outrigger_stdx::text::unhex(text)
         .filter(|key| key.len() == 32)
         .ok_or_else(wrong)
 }

@@ -136,7 +136,7 @@ fn options(
         agent: args.agent.clone(),
         model,
         history,
-        clock: outrigger_tui::wall_clock,
+        clock: outrigger_stdx::clock::now_ms,
     })
 }
 

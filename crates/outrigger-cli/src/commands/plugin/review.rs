@@ -29,7 +29,7 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
             // It is trusted as shown.
             out(&table(&found, true, ignored.as_deref()));
         }
-        accept(&options, &found, args.pin, outrigger_agent::now())
+        accept(&options, &found, args.pin, outrigger_stdx::clock::now_ms())
             .await
             .map_err(|error| Failure::of(&error))?;
         found = review(&options, only).await;

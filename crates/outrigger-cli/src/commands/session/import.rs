@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_import::{
     Destination, Outcome, Problem, Program, Source, StoredSession, accept, outlook, write,
 };
 use outrigger_protocol::id::SessionId;
+use outrigger_stdx::clock::now_ms;
 use outrigger_store::Store;
 
 use super::date;
@@ -136,7 +136,7 @@ fn destination(store: &Store, location: &ProjectLocation) -> Result<Destination,
         path: location.relative(),
         project_id: project.unwrap_or_else(|| "global".to_owned()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        now: now(),
+        now: now_ms(),
     })
 }
 
@@ -243,7 +243,7 @@ async fn all(
         let outcome = if is_dry {
             outlook(store, &accepted)?
         } else {
-            write(store, accepted, now()).await?
+            write(store, accepted, now_ms()).await?
         };
         counts.add(&outcome, &title);
     }
@@ -274,11 +274,4 @@ fn said(problems: &[Problem]) {
             name(&problem.to_string())
         ));
     }
-}
-
-fn now() -> u64 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or_default()
 }

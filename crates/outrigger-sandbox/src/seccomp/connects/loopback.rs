@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 use super::address::{self, Target};
 use super::notify::{Caller, Listener, PendingCall, Reply};

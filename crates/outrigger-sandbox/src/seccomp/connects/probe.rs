@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 use super::notify::{Caller, Listener, Reply};
 use super::{address, errno_of, install, pair, receive};

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 use rustix::fs::readlinkat;
 
 use super::Errno;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use outrigger_files::sync::lock;
+use outrigger_stdx::sync::lock;
 
 use super::small_thread;
 

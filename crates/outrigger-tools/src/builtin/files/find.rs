@@ -11,8 +11,8 @@ use std::time::SystemTime;
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkState};
-use outrigger_files::sync::lock;
 use outrigger_protocol::permission::Action;
+use outrigger_stdx::sync::lock;
 
 pub(in crate::builtin) use glob::Glob;
 pub(in crate::builtin) use grep::Grep;

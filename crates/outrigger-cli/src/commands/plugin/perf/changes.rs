@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use outrigger_protocol::hook::{ChangedValues, RecordedValue};
-use outrigger_protocol::text::{ceil, floor};
+use outrigger_stdx::text::{ceil_char_boundary, floor_char_boundary};
 
 /// Bytes of a value that are shown; `--json` has all that is kept.
 const MAX_SHOWN: usize = 120;
@@ -57,9 +57,9 @@ fn brief(text: &str, begin: usize) -> String {
     }
     let from = match begin {
         0..=MAX_SHOWN => 0,
-        _ => ceil(text, begin - CONTEXT),
+        _ => ceil_char_boundary(text, begin - CONTEXT),
     };
-    let until = floor(text, from + MAX_SHOWN);
+    let until = floor_char_boundary(text, from + MAX_SHOWN);
     let part = text.get(from..until).unwrap_or_default();
     let mark = |is_cut: bool| if is_cut { "…" } else { "" };
     format!("{}{part}{}", mark(from > 0), mark(until < text.len()))

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::message::ModelRef;
-use outrigger_protocol::text::floor;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -85,7 +84,8 @@ pub fn read(left: &Value, call: &CallId, title: &mut String, output: &mut String
         *title = String::from(text);
     }
     if let Some(text) = text("output") {
-        let limit = output.len().max(MAX_OUTPUT);
-        *output = String::from(&text[..floor(text, limit)]);
+        let limit = output.len().max(MAX_OUTPUT).min(text.len());
+        let end = (0..=limit).rfind(|at| text.is_char_boundary(*at));
+        *output = String::from(&text[..end.unwrap_or(0)]);
     }
 }

@@ -25,12 +25,12 @@ pub fn unhex(digits: &str) -> Option<Vec<u8>> {
 /// Returns the last character boundary up to `at`.
 ///
 /// ```
-/// use outrigger_protocol::text::{ceil, floor};
+/// use outrigger_stdx::text::{ceil_char_boundary, floor_char_boundary};
 ///
-/// assert_eq!((floor("Büro", 2), ceil("Büro", 2)), (1, 3));
+/// assert_eq!((floor_char_boundary("Büro", 2), ceil_char_boundary("Büro", 2)), (1, 3));
 /// ```
 #[must_use]
-pub fn floor(text: &str, at: usize) -> usize {
+pub fn floor_char_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -40,7 +40,7 @@ pub fn floor(text: &str, at: usize) -> usize {
 
 /// Returns the first character boundary from `at` on.
 #[must_use]
-pub fn ceil(text: &str, at: usize) -> usize {
+pub fn ceil_char_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at += 1;
@@ -66,8 +66,11 @@ mod tests {
         let text = "a\u{e9}\u{1f600}";
         let at =
             |cut: fn(&str, usize) -> usize| (0..=9).map(|at| cut(text, at)).collect::<Vec<_>>();
-        assert_eq!(at(floor), [0, 1, 1, 3, 3, 3, 3, 7, 7, 7]);
-        assert_eq!(at(ceil), [0, 1, 3, 3, 7, 7, 7, 7, 7, 7]);
-        assert_eq!((floor("", 3), ceil("", 3)), (0, 0));
+        assert_eq!(at(floor_char_boundary), [0, 1, 1, 3, 3, 3, 3, 7, 7, 7]);
+        assert_eq!(at(ceil_char_boundary), [0, 1, 3, 3, 7, 7, 7, 7, 7, 7]);
+        assert_eq!(
+            (floor_char_boundary("", 3), ceil_char_boundary("", 3)),
+            (0, 0)
+        );
     }
 }
