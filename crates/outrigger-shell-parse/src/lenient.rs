@@ -34,6 +34,8 @@ struct Doubt {
     has_arrays: bool,
     /// Arrays whose subscripts are texts, wherever they were declared.
     associative: Vec<String>,
+    /// Words that belong to no command.
+    lists: Vec<Word>,
 }
 
 impl Doubt {
@@ -43,6 +45,7 @@ impl Doubt {
         self.has_arrays |= other.has_arrays;
         self.values.merge(other.values);
         self.associative.extend(other.associative);
+        self.lists.extend(other.lists);
     }
 }
 
@@ -218,7 +221,9 @@ impl<'a> Reader<'a> {
                 "for" | "select" | "function" => open.taken = Some(CommandKind::Silent),
                 raw if assigned(raw).is_some() || element(raw).is_some() => {
                     begin(open, start);
-                    return self.assignment(raw, false);
+                    let read = self.assignment(raw, false);
+                    self.doubt.lists.push(word);
+                    return read;
                 }
                 _ => open.taken = Some(CommandKind::Command),
             }
@@ -272,6 +277,7 @@ impl<'a> Reader<'a> {
         let said = !simple.words.is_empty() || !simple.files.is_empty();
         if done.taken == Some(CommandKind::Silent) {
             self.silent(&simple.words);
+            self.doubt.lists.extend_from_slice(&simple.words);
         }
         if !said || done.taken == Some(CommandKind::Silent) {
             return;

@@ -38,6 +38,8 @@ pub struct Line {
     pub missed: bool,
     /// It may do so if `sh`, which may be dash, runs it instead of bash or zsh.
     pub missed_by_sh: bool,
+    /// Words of loops, arrays and `case`, which belong to no command.
+    pub lists: Vec<Word>,
 }
 
 /// A simple command.
@@ -125,6 +127,7 @@ pub fn read(line: &str) -> Line {
             doubt: None,
             missed: false,
             missed_by_sh: false,
+            lists: Vec::new(),
         },
         Err(doubt) => {
             let found = lenient::read(line);
@@ -134,6 +137,7 @@ pub fn read(line: &str) -> Line {
                 missed: found.missed || doubt == Doubt::Control,
                 missed_by_sh: found.missed || found.differs || doubt == Doubt::Control,
                 doubt: Some(doubt),
+                lists: found.lists,
             }
         }
     }

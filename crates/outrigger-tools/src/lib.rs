@@ -33,8 +33,7 @@ pub use host::{
     Outside, PermissionAsk, ReadRules, SampleAnswer, SampleRequest, SkillEntry, SubagentAnswer,
     SubagentRequest, ToolContext, ToolHost,
 };
-pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};
-pub use shell::command_line::redirections::ask_for_written;
-pub use shell::command_line::{ask_for_line, ask_for_sh_line, line_may_run};
+pub use runtime::{DEFECT, Executed, LineHost, Listener, Stage, ToolRuntime, with_context};
+pub use shell::command_line::{ask_for_line, line_may_run};
 pub use shell::running::read_some;
 pub use tool::{FnTool, Tool};

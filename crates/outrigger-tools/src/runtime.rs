@@ -5,6 +5,7 @@ mod attempt;
 mod authorize;
 mod failure;
 mod foreign;
+mod lines;
 mod registry;
 mod result;
 mod stage;
@@ -24,6 +25,7 @@ use outrigger_stdx::clock::now_ms;
 
 use self::attempt::Same;
 pub use self::failure::with_context;
+pub use self::lines::LineHost;
 use self::registry::Entry;
 use self::stage::CallProgress;
 pub use self::stage::{Listener, Stage};
@@ -121,5 +123,12 @@ impl ToolRuntime {
             record,
             _seal: Seal,
         }
+    }
+}
+
+impl ToolRuntime {
+    /// Returns the current routes.
+    fn routes(&self) -> Arc<Routes> {
+        Arc::clone(&self.routes.read().unwrap_or_else(PoisonError::into_inner))
     }
 }

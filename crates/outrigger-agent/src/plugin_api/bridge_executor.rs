@@ -182,6 +182,19 @@ fn elsewhere<T>() -> Result<T, ToolError> {
     Err(ToolError::failed("a bridge has no sessions"))
 }
 
+impl Host {
+    /// Returns whether a command may read all of these folders (`FOLDER/*`), which its sandbox shows to it.
+    fn may_read(&self, folders: &[String]) -> bool {
+        let shows = |pattern: &String| {
+            let folder = Path::new(pattern).parent().unwrap_or(Path::new("/"));
+            let mut reads = self.reads.iter().flat_map(|it| it.iter());
+            let is_in = |it: &PathBuf| it.canonicalize().is_ok_and(|it| folder.starts_with(it));
+            self.reads.is_none() || reads.any(is_in)
+        };
+        self.call.tool == "bash" && folders.iter().all(shows)
+    }
+}
+
 impl ToolHost for Host {
     fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
@@ -213,7 +226,7 @@ impl ToolHost for Host {
             let runs_later =
                 ask.permission == "edit" && !access.runs_later(base, &ask.patterns, &[]).is_empty();
             let refused = runs_later
-                || ask.permission == EXTERNAL_DIRECTORY
+                || ask.permission == EXTERNAL_DIRECTORY && !self.may_read(&ask.patterns)
                 || actions
                     .chain(outrigger_permissions::access::ask_rules::by_spelling(
                         &ask, &rules,

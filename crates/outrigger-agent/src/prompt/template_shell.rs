@@ -1,16 +1,19 @@
 //! Shell lines in command templates: `` !`git status` ``. Each needs the same approval as a call of the `bash`
 //! tool and runs in the same sandbox; a line that a plugin contributed runs in the plugin's sandbox.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_contributions::command_label;
+use outrigger_contributions::{command_label, grants};
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
 use outrigger_permissions::sandbox_policy::ConfineError;
-use outrigger_protocol::id::SessionId;
+use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::provenance::Provenance;
+use outrigger_protocol::tool::ToolCall;
 use outrigger_sandbox::{Policy, Spec};
+use outrigger_tools::{LineHost, ToolContext};
 use serde_json::{Value, json};
 
 use crate::permission::ask::{Asker, Refusal};
@@ -88,39 +91,61 @@ impl Agent {
         own: &[Rule],
         by_guards: Option<ApprovalReason>,
     ) -> Result<(), String> {
-        let ask = outrigger_tools::ask_for_sh_line(line.line);
         let label = command_label(line.command);
-        let ungranted = self.state.prompted_without_grant(line.causes, None, &ask);
         // A line contributed by the plugin itself, alone or with others, runs in the plugin's sandbox.
         let plugins = &self.state.plugins;
+        let is_plugins = plugins.sandboxes.of(&label).is_some();
         let mut owners = plugins.host.configured_by("command", line.command);
-        owners.retain(|_| plugins.sandboxes.of(&label).is_some());
-        let ungranted = ungranted.filter(|it| !owners.iter().any(|owner| it.may_be(owner)));
-        let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
-        let rules: &[&[Rule]] = &[&line.agent.permission, own];
-        let asker = |requires_approval| Asker {
-            session_id: line.session_id,
-            tool: None,
-            rules,
-            wanted: line.agent.wanted.as_deref(),
-            requires_approval,
-            causes: line.causes,
-            reports: None,
-        };
-        // A line such as `cd` alone needs no approval.
-        if !ask.patterns.is_empty() || requires_approval.is_some() {
-            let asker = asker(requires_approval.as_ref());
+        owners.retain(|_| is_plugins);
+        let runtime = &self.state.tools.runtime;
+        let asks =
+            runtime.questions_of_line(by_guards.is_some(), is_plugins, &self.line_context(line));
+        for ask in asks.map_err(|error| error.to_string())? {
+            let ungranted = self.state.prompted_without_grant(line.causes, None, &ask);
+            let ungranted = ungranted.filter(|it| !owners.iter().any(|owner| it.may_be(owner)));
+            let by_guards = by_guards.clone().filter(|_| ask.permission == "bash");
+            let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
+            let asker = Asker {
+                session_id: line.session_id,
+                tool: None,
+                rules: &[&line.agent.permission, own],
+                wanted: line.agent.wanted.as_deref(),
+                requires_approval: requires_approval.as_ref(),
+                causes: line.causes,
+                reports: None,
+            };
             let decided = self.state.decide(&asker, ask).await;
             decided.map_err(Refusal::text)?;
         }
-        let location = &self.state.project.location;
-        if let Some(written) =
-            outrigger_tools::ask_for_written(line.line, &location.directory, &location.worktree)
-        {
-            let decided = self.state.decide(&asker(None), written).await;
-            decided.map_err(Refusal::text)?;
-        }
         Ok(())
+    }
+
+    /// Returns the context in which a line would be a call of `bash`.
+    fn line_context(&self, line: &ShellLine<'_>) -> ToolContext {
+        let state = &self.state;
+        let call = ToolCall {
+            call_id: CallId::default(),
+            session_id: line.session_id.clone(),
+            message_id: MessageId::default(),
+            agent: line.agent.name.clone(),
+            tool: "bash".to_owned(),
+            input: json!({ "command": line.line }),
+            provenance: line.causes.clone(),
+        };
+        let skills = state.catalog.skill_entries();
+        let location = &state.project.location;
+        let mut ctx = ToolContext::new(
+            call,
+            location.directory.clone(),
+            location.worktree.clone(),
+            Arc::new(LineHost { skills }),
+            state.processes.commands_spawner.clone(),
+            state.outputs_of(line.session_id),
+        );
+        ctx.callers = state.callers_of(line.session_id);
+        let agents = ctx.callers.iter().chain([&line.agent.name]);
+        ctx.granted = grants::of_agents(&state.config.settings.tool_execution, agents);
+        ctx
     }
 
     /// Applies the command sandbox, or the sandbox of the plugin that contributed the line.

@@ -78,6 +78,7 @@ impl Reader<'_> {
                     if let Some((text, _)) = subscript.and_then(|it| it.split_once(']')) {
                         self.doubt.subscript(text, is_associative);
                     }
+                    self.doubt.lists.push(word);
                 }
             }
         }

@@ -26,6 +26,8 @@ pub(crate) struct Found {
     pub(crate) missed: bool,
     /// There may be more if another shell than bash or zsh runs it.
     pub(crate) differs: bool,
+    /// Words that belong to no command.
+    pub(crate) lists: Vec<Word>,
     doubt: Doubt,
 }
 
@@ -34,6 +36,7 @@ pub(crate) fn read(source: &str) -> Found {
     let mut found = Found::default();
     found.differs = found.collect(source, 0);
     found.missed |= found.doubt.missed || !found.doubt.values.are_safe();
+    found.lists = std::mem::take(&mut found.doubt.lists);
     found
 }
 

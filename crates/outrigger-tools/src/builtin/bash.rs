@@ -1,5 +1,6 @@
 //! `bash`: runs a shell command.
 
+mod mentions;
 mod outside;
 mod paths;
 mod rules;

@@ -1,7 +1,5 @@
 //! The stages of a call, in order. None of them can be skipped (invariant 2).
 
-use std::sync::{Arc, PoisonError};
-
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::tool::before_call;
 use outrigger_protocol::canonical::CanonicalCall;
@@ -49,8 +47,7 @@ impl ToolRuntime {
             fingerprint: canonical.fingerprint,
         });
         entry.tool.policy(input, ctx)?;
-        let routes = self.routes.read();
-        let routes = Arc::clone(&routes.unwrap_or_else(PoisonError::into_inner));
+        let routes = self.routes();
         let (tool, undeclared) = (&entry.descriptor, entry.tool.is_undeclared());
         routes.passed_by(tool, undeclared, entry.tool.place(input), ctx)?;
         let bound = routes.bind(tool.declared.contract, input, ctx);

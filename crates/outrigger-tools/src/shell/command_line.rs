@@ -26,15 +26,6 @@ pub fn ask_for_line(line: &str) -> PermissionAsk {
     )
 }
 
-/// Like [`ask_for_line`], for a line that `sh` runs, which may be dash.
-#[must_use]
-pub fn ask_for_sh_line(line: &str) -> PermissionAsk {
-    let read = outrigger_shell_parse::read(line);
-    let mut ask = ask_for(line, &read, &LineFolders::unknown());
-    ask.unread |= read.missed_by_sh;
-    ask
-}
-
 /// Returns whether a line runs, or may run, a command that the pattern matches.
 #[must_use]
 pub fn line_may_run(line: &str, means: impl Fn(&str) -> bool) -> bool {

@@ -11,6 +11,7 @@ mod answers;
 mod declared;
 mod files;
 mod find;
+mod mentions;
 mod optional;
 mod patch;
 mod routes;

@@ -49,6 +49,32 @@ impl<'a> Paths<'a> {
             .collect()
     }
 
+    /// Returns the texts that a word of any program may stand for, with each alternative of its braces and the defaults of its
+    /// variables; of a word that only the shell knows, its literal parts.
+    pub(super) fn texts(&self, word: &Word) -> Vec<String> {
+        if let Some(value) = word.known() {
+            return vec![value.to_owned()];
+        }
+        let mut texts = Vec::new();
+        for raw in alternatives(&word.raw) {
+            let alternative = Word {
+                raw,
+                ..Word::default()
+            };
+            let found = possible(&alternative, &|name| self.values(name, &[]));
+            if found.is_empty() {
+                texts.extend(literals(&alternative.raw));
+            }
+            texts.extend(found);
+        }
+        texts
+    }
+
+    /// Returns the folder in which the line starts.
+    pub(super) fn begins(&self) -> &Path {
+        self.begins
+    }
+
     /// Makes a path absolute relative to the folder in which the line starts.
     pub(super) fn absolute(&self, path: &str) -> PathBuf {
         self.begins.join(path)
@@ -146,8 +172,57 @@ fn possible(word: &Word, variable: &dyn Fn(&str) -> Vec<String>) -> Vec<String> 
     texts.unwrap_or_else(|| vec![ANYWHERE.to_owned()])
 }
 
+/// Returns the literal parts of a word that only the shell knows, without what follows something unknown (`"$x"/*`).
+fn literals(raw: &str) -> Vec<String> {
+    let is_end = |c: char| c.is_whitespace() || "\"'`$(){};|&<>".contains(c);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let ends = raw.char_indices().filter(|(_, c)| is_end(*c));
+    let ends = ends.map(|(at, c)| (at, at + c.len_utf8()));
+    for (end, next) in ends.chain([(raw.len(), raw.len())]) {
+        let before = raw.get(..start).unwrap_or_default();
+        let goes_on = before.len() > 1 && before.ends_with(['"', '\'', '}', ')', '$']);
+        parts.extend(raw.get(start..end).filter(|_| !goes_on).map(str::to_owned));
+        start = next;
+    }
+    parts
+}
+
+/// Returns a word as written with its braces expanded, and with the text of `${x:-text}` in its place.
+fn alternatives(raw: &str) -> Vec<String> {
+    let mut done = Vec::new();
+    let mut pending = vec![raw.to_owned()];
+    while let Some(raw) = pending.pop() {
+        match innermost(&raw) {
+            Some((before, inner, after)) if done.len() + pending.len() < MAX_VALUES => {
+                let inner = inner.into_iter();
+                pending.extend(inner.map(|it| format!("{before}{it}{after}")));
+            }
+            _ => done.push(raw),
+        }
+    }
+    done
+}
+
+/// Returns the first brace without another one in it that has alternatives, with what is before and after it.
+fn innermost(raw: &str) -> Option<(&str, Vec<&str>, &str)> {
+    raw.match_indices('}').find_map(|(end, _)| {
+        let (before, inner) = raw.get(..end)?.rsplit_once('{')?;
+        let after = raw.get(end + 1..)?;
+        let Some(before) = before.strip_suffix('$') else {
+            let is_list = inner.contains(',');
+            return is_list.then(|| (before, inner.split(',').collect(), after));
+        };
+        let name = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        let operator = inner.get(name..)?;
+        let text = operator.strip_prefix(':').unwrap_or(operator);
+        let text = text.strip_prefix(['-', '=', '+'])?;
+        Some((before, vec![text, ""], after))
+    })
+}
+
 /// Returns the folder in which a path with a wildcard is searched. A path with `..` after the wildcard is unchanged.
-fn without_wildcard(path: &str) -> String {
+pub(super) fn without_wildcard(path: &str) -> String {
     let mut parts = Path::new(path).components();
     let is_wild = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(WILD);
     let folder: PathBuf = parts.by_ref().take_while(|part| !is_wild(part)).collect();

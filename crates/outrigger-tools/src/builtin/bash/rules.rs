@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use outrigger_sandbox::{is_of_system, which};
 
 use super::paths::Paths;
-use super::{locate, text};
+use super::{locate, mentions, text};
 use crate::error::ToolError;
 use crate::files::{Located, always_in};
 use crate::host::{PermissionAsk, ToolContext};
@@ -19,7 +19,7 @@ use crate::shell::command_line::line_folders::LineFolders;
 use crate::shell::command_line::redirections::ask_for_redirections;
 
 // Commands whose arguments are paths. OpenCode's list, and a few more that write.
-const FILES: &[&str] = &[
+pub(super) const FILES: &[&str] = &[
     "cat", "cd", "chdir", "chmod", "chown", "cp", "head", "ln", "mkdir", "mv", "pushd", "rm",
     "rmdir", "tail", "tee", "touch",
 ];
@@ -51,6 +51,7 @@ pub(super) fn asks(
         allowed(simple, ctx)?;
         outside(simple, &paths, ctx, &mut folders)?;
     }
+    mentions::outside(&line, &paths, ctx, &mut folders)?;
     let mut asks = Vec::new();
     if !folders.is_empty() {
         let globs: Vec<String> = folders

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{expanded, known, push};
 use crate::error::ToolError;
-use crate::files::{locate, relative};
+use crate::files::locate;
 use crate::host::{PermissionAsk, ToolContext};
 
 /// A file that is written.
@@ -20,20 +20,7 @@ struct Written {
 /// Resolves an absolute path; `None` if there is nothing to write to.
 type Find<'a> = &'a dyn Fn(&Path) -> Result<Option<Written>, ToolError>;
 
-/// Returns the question for the files that a line writes by redirection, starting in the session's folder; `None` if it writes none.
-#[must_use]
-pub fn ask_for_written(line: &str, directory: &Path, worktree: &Path) -> Option<PermissionAsk> {
-    let find = |path: &Path| {
-        let path = outrigger_sandbox::paths::resolve(directory, path);
-        let is_inside = [directory, worktree].iter().any(|it| path.starts_with(it));
-        let patterns = vec![relative(worktree, &path)];
-        Ok((is_inside || !is_free(&path)).then_some(Written { path, patterns }))
-    };
-    let read = outrigger_shell_parse::read(line);
-    ask(line, &read, directory, &find).ok().flatten()
-}
-
-/// Like [`ask_for_written`], for a command of the `bash` tool.
+/// Returns the question for the files that a line writes by redirection; `None` if it writes none.
 pub(crate) fn ask_for_redirections(
     text: &str,
     line: &Line,
@@ -91,7 +78,7 @@ fn ask(
 }
 
 /// Returns where a file may lie: in each of the folders in which the command may run.
-fn paths(command: &Command, name: &str, begins: &Path) -> Vec<PathBuf> {
+pub(crate) fn paths(command: &Command, name: &str, begins: &Path) -> Vec<PathBuf> {
     let here = [String::new()];
     let folders = command.folders.as_deref().unwrap_or(&here).iter();
     let join = |folder: &String| {
