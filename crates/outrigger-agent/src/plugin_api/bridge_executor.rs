@@ -1,7 +1,7 @@
 //! Requests of a remote controller over a bridge (C17): run by the bundled tools, in the sandbox, and recorded. They run without
 //! plugin hooks or permission prompts; what the rules of this machine do not allow is refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
