@@ -21,6 +21,17 @@ use crate::home_files;
 use crate::reserved_paths;
 use crate::workspace_trust::WorkspaceTrust;
 
+/// Returns whether a sandbox that shows only `reads` shows all of these folders (`FOLDER/*`); without a list it shows all.
+#[must_use]
+pub fn shows(reads: Option<&[PathBuf]>, folders: &[String]) -> bool {
+    let Some(reads) = reads else { return true };
+    let reads: Vec<PathBuf> = reads.iter().flat_map(|it| it.canonicalize()).collect();
+    folders.iter().all(|pattern| {
+        let folder = Path::new(pattern).parent();
+        folder.is_some_and(|folder| reads.iter().any(|it| folder.starts_with(it)))
+    })
+}
+
 /// Why a process is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {

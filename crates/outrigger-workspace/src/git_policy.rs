@@ -27,6 +27,33 @@ const WRITING: [&str; 3] = ["apply", "checkout", "init"];
 /// Where git-lfs's filter stores data, in a repository's folder.
 const KEPT_BY_FILTERS: &str = "lfs";
 
+/// Git settings that keep it from starting the monitor, hooks, pager and `ssh` named in the files of a repository. They override
+/// the repository's settings. Filters, external diffs, text conversions, merge drivers, aliases, editors, signing and credential
+/// helpers have names of their own and are not covered.
+const WITHOUT_PROGRAMS: [(&str, &str); 5] = [
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.sshCommand", "ssh"),
+    ("safe.bareRepository", "explicit"),
+];
+
+/// Returns environment variables with which git starts none of the programs that a repository names as its monitor, hooks, pager
+/// or `ssh`.
+pub fn without_programs() -> impl Iterator<Item = (String, String)> {
+    let count = WITHOUT_PROGRAMS.len().to_string();
+    let count = [("GIT_CONFIG_COUNT".to_owned(), count)];
+    let pairs = WITHOUT_PROGRAMS.iter().enumerate();
+    let pairs = pairs.flat_map(|(at, (key, value))| {
+        [
+            (format!("GIT_CONFIG_KEY_{at}"), (*key).to_owned()),
+            (format!("GIT_CONFIG_VALUE_{at}"), (*value).to_owned()),
+        ]
+    });
+    let more = [("GIT_PAGER".to_owned(), "cat".to_owned())];
+    count.into_iter().chain(pairs).chain(more)
+}
+
 /// Returns the sandbox for a git `command`: the repository and the project, writable if the command writes; otherwise only programs of
 /// the machine, and no network. A filter that the repository names also runs in it, and may be a script of the project: it cannot change
 /// what commands of the model cannot change (`.git/config`, hooks, `.envrc`). `kept` is masked in addition.

@@ -1,13 +1,14 @@
 //! Requests of a remote controller over a bridge (C17): run by the bundled tools, in the sandbox, and recorded. They run without
 //! plugin hooks or permission prompts; what the rules of this machine do not allow is refused.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use outrigger_bridge::{BridgeError, Call, ToolExecutor};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::access::SearchRules;
+use outrigger_permissions::sandbox_policy::shows;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::event::Event;
@@ -29,6 +30,7 @@ use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
 use outrigger_session_state::notifications::About;
 use outrigger_stdx::clock::now_ms;
+use outrigger_workspace::git_policy;
 
 /// Caller name if the remote controller names no session.
 const NOBODY: &str = "bridge";
@@ -135,39 +137,10 @@ impl ToolExecutor for Executor {
         self.state.notify_payload(point, payload, about);
     }
 
-    fn audit(&self, record: AuditRecord) {
-        let record = AuditRecord {
-            at: now_ms(),
-            ..record
-        };
+    fn audit(&self, mut record: AuditRecord) {
+        record.at = now_ms();
         self.state.store.audit_lazily(now_ms(), vec![record]);
     }
-}
-
-/// Git settings that keep it from starting the monitor, hooks, pager and `ssh` named in the files of a repository. They override
-/// the repository's settings. Filters, external diffs, text conversions, merge drivers, aliases, editors, signing and credential
-/// helpers have names of their own and are not covered: what they start is in the command's sandbox, and the remote controller
-/// cannot write to `.git`.
-const GIT: &[(&str, &str)] = &[
-    ("core.fsmonitor", "false"),
-    ("core.hooksPath", "/dev/null"),
-    ("core.pager", "cat"),
-    ("core.sshCommand", "ssh"),
-    ("safe.bareRepository", "explicit"),
-];
-
-/// Returns the environment variables that pass these settings to git.
-fn without_git_programs() -> impl Iterator<Item = (String, Value)> {
-    let count = [("GIT_CONFIG_COUNT".to_owned(), GIT.len().to_string())];
-    let pairs = GIT.iter().enumerate().flat_map(|(at, (key, value))| {
-        [
-            (format!("GIT_CONFIG_KEY_{at}"), (*key).to_owned()),
-            (format!("GIT_CONFIG_VALUE_{at}"), (*value).to_owned()),
-        ]
-    });
-    let more = [("GIT_PAGER".to_owned(), "cat".to_owned())];
-    let all = count.into_iter().chain(pairs).chain(more);
-    all.map(|(name, value)| (name, Value::String(value)))
 }
 
 /// The session side of a bridge call, which has no session.
@@ -182,19 +155,6 @@ fn elsewhere<T>() -> Result<T, ToolError> {
     Err(ToolError::failed("a bridge has no sessions"))
 }
 
-impl Host {
-    /// Returns whether a command may read all of these folders (`FOLDER/*`), which its sandbox shows to it.
-    fn may_read(&self, folders: &[String]) -> bool {
-        let shows = |pattern: &String| {
-            let folder = Path::new(pattern).parent().unwrap_or(Path::new("/"));
-            let mut reads = self.reads.iter().flat_map(|it| it.iter());
-            let is_in = |it: &PathBuf| it.canonicalize().is_ok_and(|it| folder.starts_with(it));
-            self.reads.is_none() || reads.any(is_in)
-        };
-        self.call.tool == "bash" && folders.iter().all(shows)
-    }
-}
-
 impl ToolHost for Host {
     fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
@@ -202,7 +162,8 @@ impl ToolHost for Host {
             if point == HookPoint::ExecuteBeforeShell
                 && let Some(Value::Object(variables)) = output.get_mut("env")
             {
-                variables.extend(without_git_programs());
+                let settings = git_policy::without_programs();
+                variables.extend(settings.map(|(name, value)| (name, value.into())));
             }
             HookVerdict {
                 output,
@@ -226,7 +187,8 @@ impl ToolHost for Host {
             let runs_later =
                 ask.permission == "edit" && !access.runs_later(base, &ask.patterns, &[]).is_empty();
             let refused = runs_later
-                || ask.permission == EXTERNAL_DIRECTORY && !self.may_read(&ask.patterns)
+                || ask.permission == EXTERNAL_DIRECTORY
+                    && !(self.call.tool == "bash" && shows(self.reads.as_deref(), &ask.patterns))
                 || actions
                     .chain(outrigger_permissions::access::ask_rules::by_spelling(
                         &ask, &rules,
