@@ -16,7 +16,7 @@ use crate::folder_trust;
 use crate::home_files;
 
 const LIES_HERE: &str = "lies in the project, and the folder is not trusted (`outrigger trust`)";
-const NOT_TRUSTED: &str = "is not as it was when the folder was trusted (`outrigger trust`)";
+const NOT_TRUSTED: &str = "has changed since the folder was trusted (`outrigger trust`)";
 
 /// The programs of an agent's project.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl ProjectPrograms {
         let why = if is_projects && self.is_trusted() {
             NOT_TRUSTED
         } else {
-            "is not as it was when Outrigger started here (look at it, and start again)"
+            "has changed since Outrigger started here (review it, then start again)"
         };
         Some(format!("{} {why}", self.shown(&file)))
     }

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use outrigger_bridge::{BridgeError, Call, ToolExecutor};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::access::SearchRules;
+use outrigger_permissions::access::ask_rules::by_spelling;
 use outrigger_permissions::sandbox_policy::shows;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
@@ -186,14 +187,13 @@ impl ToolHost for Host {
             // There is no user to ask.
             let runs_later =
                 ask.permission == "edit" && !access.runs_later(base, &ask.patterns, &[]).is_empty();
+            let is_outside = ask.permission == EXTERNAL_DIRECTORY;
+            // Commands have a sandbox that shows them these folders.
+            let is_shown = self.call.tool == "bash" && shows(self.reads.as_deref(), &ask.patterns);
+            let passes = |it| it == Action::Allow || is_outside && it == Action::Ask;
             let refused = runs_later
-                || ask.permission == EXTERNAL_DIRECTORY
-                    && !(self.call.tool == "bash" && shows(self.reads.as_deref(), &ask.patterns))
-                || actions
-                    .chain(outrigger_permissions::access::ask_rules::by_spelling(
-                        &ask, &rules,
-                    ))
-                    .any(|action| action != Action::Allow);
+                || is_outside && !is_shown
+                || !actions.chain(by_spelling(&ask, &rules)).all(passes);
             if refused {
                 Err(ToolError::Denied(format!(
                     "The rules of the bridge's machine do not allow {what}"

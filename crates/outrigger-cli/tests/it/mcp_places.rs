@@ -349,8 +349,7 @@ fn a_formatter_or_language_server_whose_files_changed_is_not_started() {
         let stderr = run_beside(&world, world.command(&["run", "go"]), STEAL).stderr;
         assert!(world.path("asks").exists(), "{key}: {stderr}");
         assert!(
-            stderr
-                .contains("s.sh is not as it was when the folder was trusted (`outrigger trust`)"),
+            stderr.contains("s.sh has changed since the folder was trusted (`outrigger trust`)"),
             "{key}: {stderr}"
         );
         assert!(!world.path("leak.txt").exists(), "{key}");

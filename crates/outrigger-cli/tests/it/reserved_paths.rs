@@ -98,10 +98,8 @@ fn a_session_sees_nothing_of_others() {
     const FOREIGN: &str = "../home/.local/share/outrigger/tool-output/ses_other/tool_1.txt";
     let own = [
         bash("seq 3000; echo own-output"),
-        way("find $D/tool-output -type f -exec cat {} + | tail -n 1"),
-        way(
-            "ls $D/tool-output | wc -l; ls $TMPDIR/.. | wc -l; cat $TMPDIR/../*/* 2>/dev/null; echo x > $TMPDIR/y && echo kept",
-        ),
+        bash("sh found.sh"),
+        bash("sh listed.sh"),
         done(),
     ];
     // Each needs an answer that nobody can give: the turn ends.
@@ -115,6 +113,19 @@ fn a_session_sees_nothing_of_others() {
         turn([call("glob", json!({ "pattern": "**/*", "path": OUTPUTS }))]),
     ];
     let world = World::new(own.into_iter().chain(foreign_ones.clone()));
+    // Scripts, since folders that a command names are asked about.
+    let script = |name: &str, text: &str| {
+        let places = "D=$HOME/.local/share/outrigger";
+        world.file(name, &format!("{places}\n{text}\n"));
+    };
+    script(
+        "found.sh",
+        "find $D/tool-output -type f -exec cat {} + | tail -n 1",
+    );
+    script(
+        "listed.sh",
+        "ls $D/tool-output | wc -l; ls $TMPDIR/.. | wc -l; cat $TMPDIR/../*/* 2>/dev/null; echo x > $TMPDIR/y && echo kept",
+    );
     let data = world.store().parent().unwrap().to_owned();
     let user = rustix::process::geteuid().as_raw();
     let private = world.root().join(format!("tmp/outrigger-{user}"));

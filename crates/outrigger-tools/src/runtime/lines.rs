@@ -6,6 +6,7 @@ use futures_util::future::{BoxFuture, ready};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::permission::Action;
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Policy;
@@ -22,7 +23,8 @@ use crate::host::{
 impl ToolRuntime {
     /// Returns what must be allowed before a line of a command's template runs. It is a call of the bundled `bash`, whatever is
     /// registered in its place. `requires_approval`: there is a question about it regardless of the rules. `here`: the line runs on
-    /// this machine in a sandbox of its own, whatever the agent was granted and the routes say.
+    /// this machine in a sandbox of its own, whatever the agent was granted and the routes
+    /// say, and is not asked about folders outside.
     ///
     /// # Errors
     /// Why it must not run: a capability that the agent was not granted, a route to another provider, a forbidden program or file.
@@ -50,6 +52,9 @@ impl ToolRuntime {
             )));
         }
         let mut questions = questions(&entry, input, &bound, requires_approval, ctx)?;
+        if here {
+            questions.retain(|question| question.permission != EXTERNAL_DIRECTORY);
+        }
         // `sh` runs it, which may be dash.
         let line = input.get("command").and_then(Value::as_str);
         let differs = outrigger_shell_parse::read(line.unwrap_or_default()).missed_by_sh;

@@ -165,7 +165,8 @@ fn may_be_created(path: &Path) -> bool {
     let parent = path.parent().filter(|it| it.is_dir());
     parent.is_some_and(|it| {
         let is_common = COMMON.iter().any(|common| it == Path::new(common));
-        !is_common && it != std::env::temp_dir()
+        let is_runtime = ["/run", "/var/run"].iter().any(|run| it.starts_with(run));
+        !is_common && !is_runtime && it != std::env::temp_dir()
     })
 }
 
