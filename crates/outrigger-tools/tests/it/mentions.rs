@@ -102,6 +102,7 @@ async fn ordinary_lines_name_nothing_outside() {
         "wc a sub/../a ./sub/x $PWD/a",
         "for i in 1 2 {a,b}; do echo $i ${x:-y}; done",
         "cc -I/usr/include -L/usr/lib x.c -o x --sysroot=/usr",
+        "readlink /proc/self/ns/pid; socat - UNIX-CONNECT:/run/of-nobody.sock",
         "git commit -m 'Read /etc/passwd and ../outside first'",
     ] {
         let asked = asked(&room, line).await;
@@ -122,6 +123,7 @@ async fn lines_of_commands_are_calls_of_bash() {
         asked.map(|asks| asks.into_iter().map(|it| it.permission).collect::<Vec<_>>())
     };
     let all = ["external_directory", "bash", "edit"];
+    let in_sandbox = ["bash", "edit"];
     assert_eq!(asked(&ctx, false).unwrap(), all);
     ctx.granted = vec![Grant {
         who: "the agent `build`".to_owned(),
@@ -131,7 +133,7 @@ async fn lines_of_commands_are_calls_of_bash() {
     let error = asked(&ctx, false).unwrap_err();
     assert!(matches!(error, ToolError::NotGranted { .. }), "{error}");
     // A plugin's line runs in the plugin's sandbox.
-    assert_eq!(asked(&ctx, true).unwrap(), all);
+    assert_eq!(asked(&ctx, true).unwrap(), in_sandbox);
     ctx.granted.clear();
     let rule = Route {
         contract: Some(Contract::Exec),
@@ -141,5 +143,5 @@ async fn lines_of_commands_are_calls_of_bash() {
     bind(&room, vec![rule]);
     let error = asked(&ctx, false).unwrap_err().to_string();
     assert!(error.contains("send `exec` to a,"), "{error}");
-    assert_eq!(asked(&ctx, true).unwrap(), all);
+    assert_eq!(asked(&ctx, true).unwrap(), in_sandbox);
 }

@@ -24,6 +24,8 @@ const MAX_LETTERS: usize = 10;
 const MAX_PATH: usize = 4096;
 /// Folders in which everybody has files: a new name there, which patterns such as `/tmp/d` may be, is none of the user's.
 const COMMON: [&str; 5] = ["/", "/home", "/tmp", "/var/tmp", "/proc"];
+/// Names in `/proc/self` that lead to files.
+const OF_FILES: [&str; 6] = ["cwd", "exe", "fd", "map_files", "root", "task"];
 /// Folders of the system. What belongs to it there and everybody may read is no user's data.
 const SYSTEM: [&str; 13] = [
     "/usr",
@@ -133,6 +135,9 @@ fn named(
     let mut parts = Path::new(piece).components();
     let is_place = parts.any(|it| matches!(it, Component::RootDir | Component::ParentDir));
     let lexical = outrigger_sandbox::paths::resolve(Path::new("/"), path);
+    if is_of_own_process(&lexical) {
+        return Ok(());
+    }
     // `..` after a link leads elsewhere than its text says.
     let followed = path.canonicalize().ok();
     for target in std::iter::once(lexical).chain(followed) {
@@ -158,6 +163,13 @@ fn named(
         }
     }
     Ok(())
+}
+
+/// Returns whether it tells a process about itself, and leads nowhere else, as `/proc/self/cwd` does.
+fn is_of_own_process(path: &Path) -> bool {
+    let name = path.strip_prefix("/proc/self").ok();
+    let name = name.and_then(|it| it.iter().next());
+    name.is_some_and(|it| !OF_FILES.iter().any(|link| it == *link))
 }
 
 /// Returns whether a program may create the file: its folder exists, and is not one in which everybody has files.
