@@ -110,7 +110,7 @@ export const P = async ({{ directory }}) => {{
     let run = world.run(&["hi"]).ok();
     let results = world.mock.last().texts("tool");
     assert_eq!(results, ["answered by of_user"]);
-    let warning = "the tool `mine` of plugin:of_project is skipped: plugin:of_user, which is yours";
+    let warning = "the tool `mine` of plugin:of_project is skipped: your plugin plugin:of_user already has a tool of this name";
     assert!(run.stderr.contains(warning), "{}", run.stderr);
     let process = |name: &str| world.read(&format!("{name}.txt")).replace(" changed", "");
     assert_ne!(process("of_user"), process("of_project"));

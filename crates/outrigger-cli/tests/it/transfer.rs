@@ -132,7 +132,7 @@ fn a_file_is_made_once_for_its_user_and_without_secrets_where_that_is_wanted() {
     fs::write(&file, "mine").unwrap();
     let refused = world.cli(&export);
     assert!(
-        refused.stderr.contains("is there already [export.exists]"),
+        refused.stderr.contains("exists already [export.exists]"),
         "{}",
         refused.stderr
     );
