@@ -126,6 +126,15 @@ impl Located {
         relative(&ctx.worktree, &self.shown)
     }
 
+    /// Returns the folder that is asked about: itself, or that of a file.
+    pub(crate) fn into_folder(self) -> PathBuf {
+        if self.real.is_dir() {
+            self.real
+        } else {
+            self.real.parent().unwrap_or(&self.real).to_owned()
+        }
+    }
+
     /// Returns the question that a path outside the project needs.
     pub(crate) fn ask_outside(&self, kind: Kind) -> Option<PermissionAsk> {
         if self.inside {

@@ -153,11 +153,7 @@ fn named(
         if at.inside || at.is_lent(ctx) || is_of_everybody(&at) {
             continue;
         }
-        let folder = if at.real.is_dir() {
-            at.real
-        } else {
-            at.real.parent().unwrap_or(&at.real).to_owned()
-        };
+        let folder = at.into_folder();
         if !folders.contains(&folder) {
             folders.push(folder);
         }

@@ -164,11 +164,7 @@ fn outside(
         if at.shown.starts_with("/dev") || at.inside || at.is_lent(ctx) && !simple.writes() {
             continue;
         }
-        let folder = if at.real.is_dir() {
-            at.real
-        } else {
-            at.real.parent().unwrap_or(&at.real).to_owned()
-        };
+        let folder = at.into_folder();
         if !folders.contains(&folder) {
             folders.push(folder);
         }

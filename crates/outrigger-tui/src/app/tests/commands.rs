@@ -36,7 +36,7 @@ fn is_call(effect: &Effect, wanted: &str, wanted_body: &Value) {
 /// A command that there is not answers with the one that is meant, and comes back to be corrected.
 #[test]
 fn an_unknown_command_names_the_nearest() {
-    for (line, told) in [
+    for (line, message) in [
         ("/sesions", "there is no /sesions; did you mean /sessions?"),
         ("/exp now", "there is no /exp; did you mean /export?"),
         ("/nonsense", "there is no /nonsense; /commands lists all"),
@@ -46,7 +46,7 @@ fn an_unknown_command_names_the_nearest() {
         let effects = sends(&mut app, line);
         is_call(&effects[0], "GET /command", &Value::Null);
         assert_eq!(replied(&mut app, &effects[0], json!([])), []);
-        assert!(screen(&mut app).contains(told), "{}", screen(&mut app));
+        assert!(screen(&mut app).contains(message), "{}", screen(&mut app));
         assert_eq!(app.editor.text(), line);
     }
     // One that was contributed since runs.
