@@ -345,6 +345,9 @@ impl Diagnose for ModelError {
             Self::Connect { provider, lookup: Some(_), .. } => format!(
                 "check the network, and the host in `provider.{provider}.options.baseURL`"
             ),
+            Self::Connect { url, message, provider, .. } if is_refused_locally(url, message) => format!(
+                "nothing listens there: start the server, or correct `provider.{provider}.options.baseURL`"
+            ),
             Self::Connect { .. } => "check the network, the proxy variables and the provider's base URL".into(),
             Self::FirstByteTimeout { provider, .. } => {
                 format!("raise `provider.{provider}.options.headerTimeout` (milliseconds) if the model needs longer")
@@ -385,13 +388,17 @@ impl ModelError {
     }
 
     /// Returns how often the request is retried under a policy. Once if no name server answers: without a network that persists, and
-    /// the policy's retries take a minute.
+    /// the policy's retries take a minute. Twice if nothing listens at an address of this machine: that is enough for a
+    /// server that restarts.
     pub(crate) fn max_retries(&self, policy: &RetryPolicy) -> u32 {
         match self {
             Self::Connect {
                 lookup: Some(Lookup::NoAnswer),
                 ..
             } => policy.max_retries.min(1),
+            Self::Connect { url, message, .. } if is_refused_locally(url, message) => {
+                policy.max_retries.min(2)
+            }
             _ if self.is_retryable() => policy.max_retries,
             _ => 0,
         }
@@ -481,3 +488,45 @@ impl ModelError {
 
 /// OpenCode's name for a response with an error status.
 const API_ERROR: &str = "APIError";
+
+/// Returns whether a connection to this machine itself was refused.
+fn is_refused_locally(url: &str, message: &str) -> bool {
+    let host = url.parse::<http::Uri>().ok();
+    let host = host.as_ref().and_then(http::Uri::host).unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    let is_here = host == "localhost" || address.is_ok_and(|it| it.is_loopback());
+    is_here && message.contains("Connection refused")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A local server that is not running is given up sooner than an overloaded provider.
+    #[test]
+    fn a_refused_connection_to_this_machine_is_retried_twice() {
+        let policy = RetryPolicy::default();
+        let error = |url: &str, message: &str| ModelError::Connect {
+            provider: "local".to_owned(),
+            url: url.to_owned(),
+            message: message.to_owned(),
+            lookup: None,
+        };
+        let refused = "tcp connect error: Connection refused (os error 111)";
+        for (url, message, retries) in [
+            ("http://127.0.0.1:11434/v1", refused, 2),
+            ("http://localhost:11434/v1", refused, 2),
+            ("http://[::1]:11434/v1", refused, 2),
+            (
+                "http://127.0.0.1:11434/v1",
+                "connection reset",
+                policy.max_retries,
+            ),
+            ("https://example.com/v1", refused, policy.max_retries),
+        ] {
+            assert_eq!(error(url, message).max_retries(&policy), retries, "{url}");
+        }
+        let hint = error("http://127.0.0.1:11434/v1", refused).hint();
+        assert!(hint.is_some_and(|it| it.contains("`provider.local.options.baseURL`")));
+    }
+}

@@ -14,13 +14,14 @@ mod resolver;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, Once, OnceLock, PoisonError, RwLock};
 
 use outrigger_network_proxy::hosts::{Hosts, Reach, is_public};
 use reqwest::{ClientBuilder, Url};
 
 pub use callback::Callback;
-pub use resolver::{LocalFn, Lookup, NoSuchHost, for_public};
+use resolver::Guarded;
+pub use resolver::{LocalFn, Lookup, NoSuchHost};
 
 /// A URL that must not be requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -170,7 +171,22 @@ pub async fn leads_to_local(name: &str) -> bool {
 
 /// Returns a builder of clients that do not connect to what the policy forbids, whatever a name resolves to.
 pub fn builder() -> ClientBuilder {
-    reqwest::Client::builder().dns_resolver(resolver::Guarded::default())
+    guarded_builder(Guarded::default())
+}
+
+/// Like [`builder`], for clients that connect to public addresses only. A name for which `may_be_local` holds, and
+/// `localhost`, may also resolve to this machine or its network.
+pub fn public_builder(may_be_local: LocalFn) -> ClientBuilder {
+    guarded_builder(Guarded::public(may_be_local))
+}
+
+fn guarded_builder(resolver: Guarded) -> ClientBuilder {
+    static CRYPTO: Once = Once::new();
+    CRYPTO.call_once(|| {
+        // Fails only if the process has a provider already, as tests with a TLS server of their own do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    reqwest::Client::builder().dns_resolver(resolver)
 }
 
 #[cfg(test)]

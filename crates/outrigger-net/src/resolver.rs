@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use outrigger_network_proxy::hosts::is_public;
-use reqwest::ClientBuilder;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::{Refused, is_localhost, reach};
@@ -13,15 +12,18 @@ use crate::{Refused, is_localhost, reach};
 /// Returns whether a name may resolve to this machine or its network.
 pub type LocalFn = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Restricts a client to public addresses, except for names that may resolve to local ones. `localhost` always may.
-pub fn for_public(builder: ClientBuilder, local: LocalFn) -> ClientBuilder {
-    builder.dns_resolver(Guarded { local: Some(local) })
-}
-
 /// The system's resolver, without refused addresses.
 #[derive(Default)]
 pub(crate) struct Guarded {
+    /// The names that may resolve to local addresses. All may without.
     local: Option<LocalFn>,
+}
+
+impl Guarded {
+    /// Creates a resolver that gives local addresses only for `localhost` and the names for which `local` holds.
+    pub(crate) fn public(local: LocalFn) -> Self {
+        Self { local: Some(local) }
+    }
 }
 
 impl Resolve for Guarded {

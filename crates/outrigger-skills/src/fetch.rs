@@ -152,8 +152,6 @@ impl SkillSource {
         if base.scheme() != "https" && !(local && base.scheme() == "http") {
             return Err("it must begin with https://, or be on this machine".to_owned());
         }
-        // An error means that another part of the program has installed it already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         outrigger_net::check(&base).map_err(|refused| refused.to_string())?;
         let client = outrigger_net::builder()
             .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))

@@ -134,8 +134,6 @@ impl Bot {
     /// # Errors
     /// [`TelegramError::Client`].
     pub fn new(api: &str, token: Token) -> Result<Self, TelegramError> {
-        // An error means that another part of the program has installed it already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         outrigger_net::check_text(api)
             .map_err(|refused| TelegramError::Client(refused.to_string()))?;
         let client = outrigger_net::builder()

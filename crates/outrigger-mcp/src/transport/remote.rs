@@ -286,8 +286,6 @@ pub(crate) fn client(
     redirects: Redirects,
     is_public: bool,
 ) -> Result<Client, reqwest::Error> {
-    // Fails only if a provider is installed already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let policy = match redirects {
         Redirects::None => reqwest::redirect::Policy::none(),
         redirects => {
@@ -301,7 +299,7 @@ pub(crate) fn client(
         }
     };
     let builder = if is_public {
-        outrigger_net::for_public(Client::builder(), Arc::new(|_| false))
+        outrigger_net::public_builder(Arc::new(|_| false))
     } else {
         outrigger_net::builder()
     };

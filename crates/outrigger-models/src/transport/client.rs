@@ -101,8 +101,6 @@ pub fn http_client(url: &str) -> Result<Client, String> {
 }
 
 fn build(kind: Kind, proxy: Option<&str>) -> Result<Client, String> {
-    // Fails only if a provider is installed already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = outrigger_net::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)

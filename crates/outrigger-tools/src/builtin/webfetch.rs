@@ -64,11 +64,9 @@ impl WebFetch {
     // Created at the first call: loading certificates takes time that most turns need not spend.
     fn client(&self) -> Result<&Client, ToolError> {
         let made = self.client.get_or_init(|| {
-            // An error means that another part of the program has installed it already.
-            let _ = rustls::crypto::ring::default_provider().install_default();
             let local = Arc::clone(&self.local);
             let may_be: outrigger_net::LocalFn = Arc::new(move |host| lock(&local).contains(host));
-            outrigger_net::for_public(Client::builder(), may_be)
+            outrigger_net::public_builder(may_be)
                 .user_agent(concat!(
                     "Mozilla/5.0 (compatible; outrigger/",
                     env!("CARGO_PKG_VERSION"),

@@ -79,8 +79,6 @@ impl WebSearch {
 
     fn client(&self) -> Result<&Client, ToolError> {
         let made = self.client.get_or_init(|| {
-            // An error means that another part of the program has installed it already.
-            let _ = rustls::crypto::ring::default_provider().install_default();
             outrigger_net::builder()
                 .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
                 .redirect(Policy::none())

@@ -23,6 +23,7 @@ impl Retries {
         let now = outrigger_stdx::clock::now_ms();
         let wait = match next.saturating_sub(now).div_ceil(1000) {
             0 => String::new(),
+            seconds if attempt == 1 => format!("; again in {seconds} s (ctrl+c stops)"),
             seconds => format!("; again in {seconds} s"),
         };
         paint.dim(&entry(&format!("~ try {attempt}: {why}{wait}")))

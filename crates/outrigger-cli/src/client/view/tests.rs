@@ -144,7 +144,7 @@ fn a_request_that_is_sent_again_says_when() {
     }
     assert_eq!(
         *text.lock().unwrap(),
-        "~ try 1: busy; again in 3 s\n~ try 2: the same; again in 8 s\n~ try 3: no connection\n"
+        "~ try 1: busy; again in 3 s (ctrl+c stops)\n~ try 2: the same; again in 8 s\n~ try 3: no connection\n"
     );
 }
 
