@@ -1,6 +1,6 @@
 //! Parts of addresses.
 
-/// The host of an address or origin; empty where it has none.
+/// Returns the host of an address or origin; empty if it has none.
 pub(crate) fn host_of(url: &str) -> String {
     url::Url::parse(url)
         .ok()
@@ -8,7 +8,7 @@ pub(crate) fn host_of(url: &str) -> String {
         .unwrap_or_default()
 }
 
-/// An address without what may be a secret.
+/// Returns an address without parts that may be secret.
 pub(crate) fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! From the user's settings to the tools of an agent.
+//! Creates the browser and its tools from the user's settings.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use crate::secrets::Secrets;
 use crate::sites::Sites;
 use crate::{cdp, tools};
 
-/// Registers the browser tools where the user has switched them on and there is a Chromium. What sessions hold is freed as the agent's
-/// events say that their turns end. `temporary` makes the folder for its temporary files, `data` is
-/// the user's.
+/// Registers the browser tools if the user has enabled them and there is a Chromium. Leases and tabs of sessions are released when the
+/// agent's events report the end of their turns. `temporary` creates the folder for temporary files, `data` is
+/// the user's data folder.
 pub fn offer(
     settings: &Settings,
     temporary: impl Fn() -> io::Result<PathBuf>,
@@ -55,14 +55,14 @@ pub fn offer(
     }
 }
 
-/// What an agent has for its browser.
+/// What an agent needs for its browser.
 struct Around<'a> {
     settings: &'a Settings,
     spawner: Spawner,
     folder: PathBuf,
     /// Folder with the ports of this program's servers.
     servers: PathBuf,
-    /// File with what an extension has to bring.
+    /// File with the token of the extension.
     token: PathBuf,
     record: RecordFn,
 }
@@ -99,7 +99,7 @@ fn attach(around: Around<'_>, runtime: &ToolRuntime) -> Option<Arc<Browser>> {
     Some(browser)
 }
 
-/// Where the browser is, as the settings say. Where there is none, a warning says so.
+/// Returns the browser of the settings. Warns if there is none.
 fn source_of(settings: &Settings, token: &Path) -> Option<Source> {
     if let Some(origin) = &settings.extension {
         let relay = Relay::kept(origin, settings.extension_port, token);
@@ -126,7 +126,7 @@ fn source_of(settings: &Settings, token: &Path) -> Option<Source> {
     })
 }
 
-/// Frees what sessions hold when their turns end, closes their tabs with them, and the browser with the agent.
+/// Releases leases when turns end, closes tabs with their session, and the browser with the agent.
 async fn follow(browser: Arc<Browser>, mut events: Receiver<Arc<BusEvent>>) {
     loop {
         match events.recv().await {
@@ -137,7 +137,7 @@ async fn follow(browser: Arc<Browser>, mut events: Receiver<Arc<BusEvent>>) {
                 }
                 _ => {}
             },
-            // Leases end by their time, too.
+            // Leases also expire.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return browser.close().await,
         }

@@ -1,4 +1,4 @@
-//! The browser of an agent: which tab a session uses, what it was shown of it, who is recorded.
+//! The browser of an agent: the tab of each session, what it was shown, and audit records.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,35 +22,35 @@ use crate::record::RecordFn;
 use crate::secrets::Secrets;
 use crate::sites::Sites;
 
-/// How long a place in the queue for a tab is kept in a call.
+/// How long a call waits in the queue for a tab.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often the queue is asked.
+/// Interval of queue checks.
 const QUEUE_PAUSE: Duration = Duration::from_millis(200);
 
-/// What an agent's browser is to be.
+/// Options of an agent's browser.
 #[derive(Clone)]
 pub struct Options {
     /// Where it is.
     pub source: Source,
-    /// A folder of its own, which is removed when it ends.
+    /// Private folder, removed when the browser ends.
     pub folder: PathBuf,
     /// Starts it.
     pub spawner: Spawner,
     /// What it may show.
     pub sites: Arc<Sites>,
-    /// What may be typed by name.
+    /// Secrets that may be typed by name.
     pub secrets: Secrets,
-    /// Fields that are read and typed in like others.
+    /// Kinds of protected fields that are treated like others.
     pub fields: Vec<FieldKind>,
-    /// Sites where each change needs a person's word.
+    /// Sites at which each change needs the user's approval.
     pub ask: Vec<String>,
-    /// The model may run code in pages.
+    /// Whether the model may run JavaScript in pages.
     pub eval: bool,
-    /// Takes records for the audit.
+    /// Receives audit records.
     pub record: RecordFn,
 }
 
-/// The browser of an agent. It is started with its first use.
+/// The browser of an agent. It is started at its first use.
 pub struct Browser {
     pub(crate) options: Options,
     starting: tokio::sync::Mutex<()>,
@@ -70,7 +70,7 @@ struct Session {
 struct View {
     references: References,
     shown: Option<Snapshot>,
-    /// The outcome of the last action is not known.
+    /// The outcome of the last action is unknown.
     is_unknown: bool,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Seen {
 }
 
 impl Browser {
-    /// None is started yet.
+    /// Creates a browser that is not started yet.
     #[must_use]
     pub fn new(options: Options) -> Arc<Self> {
         Arc::new(Self {
@@ -93,7 +93,7 @@ impl Browser {
         })
     }
 
-    /// The browser that runs, or one that is started.
+    /// Returns the running browser, or starts one.
     ///
     /// # Errors
     /// [`BrowserError::Start`].
@@ -118,13 +118,13 @@ impl Browser {
         Ok(provider)
     }
 
-    /// The browser, where one runs.
+    /// Returns the browser if one is running.
     #[must_use]
     pub fn running(&self) -> Option<Arc<dyn Provider>> {
         lock(&self.provider).clone().filter(|it| !it.is_gone())
     }
 
-    /// The browser that runs; one that has ended is said to have.
+    /// Returns the running browser, or the error that it has ended.
     pub(crate) fn current(&self) -> Result<Arc<dyn Provider>, BrowserError> {
         match lock(&self.provider).clone() {
             Some(it) if it.is_gone() => Err(BrowserError::Lost {
@@ -137,7 +137,7 @@ impl Browser {
         }
     }
 
-    /// Who calls.
+    /// Returns the caller.
     pub(crate) fn owner(&self, session: &str, agent: &str) -> Owner {
         let turn = lock(&self.sessions).get(session).map_or(0, |it| it.turn);
         Owner {
@@ -147,7 +147,7 @@ impl Browser {
         }
     }
 
-    /// The tab that a call is about: the one it names, which has to be its session's or a shared one, or the last one used.
+    /// Returns the tab of a call: the named one, which must be its session's or shared, or the last one used.
     pub(crate) fn tab(&self, session: &str, named: Option<&str>) -> Result<TabInfo, BrowserError> {
         let provider = self.current()?;
         let used = lock(&self.sessions)
@@ -179,12 +179,12 @@ impl Browser {
         }
     }
 
-    /// The address that a call is about, without asking the browser.
+    /// Returns the address of a call's tab without a request to the browser.
     pub(crate) fn address(&self, session: &str, named: Option<&str>) -> Option<String> {
         self.tab(session, named).ok().map(|it| it.url)
     }
 
-    /// A session uses a tab from now on.
+    /// Makes a tab the current one of a session.
     pub(crate) fn uses(&self, session: &str, tab: &str) {
         lock(&self.sessions)
             .entry(session.to_owned())
@@ -192,7 +192,7 @@ impl Browser {
             .tab = Some(tab.to_owned());
     }
 
-    /// The lease on a tab; a place in the queue is kept for [`QUEUE_TIMEOUT`]. That there is none in the end is in the audit.
+    /// Acquires the lease on a tab, waiting in the queue up to [`QUEUE_TIMEOUT`]. A failure is recorded in the audit.
     pub(crate) async fn lease(
         &self,
         provider: &dyn Provider,
@@ -216,7 +216,7 @@ impl Browser {
         }
     }
 
-    /// What a tab shows, with the records since a mark. Fields of the user's and secrets are masked.
+    /// Returns what a tab shows, with the records since a mark. Protected fields and secrets are masked.
     pub(crate) async fn observe(
         &self,
         provider: &dyn Provider,
@@ -274,7 +274,7 @@ impl Browser {
         Ok(Seen { snapshot, facts })
     }
 
-    /// The element of a reference.
+    /// Returns the element of a reference.
     pub(crate) fn key(&self, tab: &str, reference: &str) -> Result<Key, BrowserError> {
         let views = lock(&self.views);
         views
@@ -285,7 +285,7 @@ impl Browser {
             })
     }
 
-    /// What was shown of a tab last, and what is from now on.
+    /// Replaces the last shown snapshot of a tab, and returns the previous one.
     pub(crate) fn shows(&self, tab: &str, snapshot: Snapshot) -> Option<Snapshot> {
         let mut views = lock(&self.views);
         let view = views.entry(tab.to_owned()).or_default();
@@ -293,19 +293,19 @@ impl Browser {
         view.shown.replace(snapshot)
     }
 
-    /// What was shown of a tab last.
+    /// Returns the last shown snapshot of a tab.
     pub(crate) fn last_shown(&self, tab: &str) -> Option<Snapshot> {
         lock(&self.views).get(tab)?.shown.clone()
     }
 
-    /// Whether the outcome of the last action on a tab is not known.
+    /// Returns whether the outcome of the last action on a tab is unknown.
     pub(crate) fn is_unknown(&self, tab: &str) -> bool {
         lock(&self.views)
             .get(tab)
             .is_some_and(|view| view.is_unknown)
     }
 
-    /// The outcome of an action is not known.
+    /// Marks the outcome of an action as unknown.
     pub(crate) fn lost_sight(&self, tab: &str) {
         lock(&self.views)
             .entry(tab.to_owned())
@@ -313,7 +313,7 @@ impl Browser {
             .is_unknown = true;
     }
 
-    /// A session's turn is over, or was cancelled: its leases are free.
+    /// Releases the leases of a session whose turn has ended or was cancelled.
     pub fn end_turn(&self, session: &str) {
         if let Some(it) = lock(&self.sessions).get_mut(session) {
             it.turn += 1;
@@ -323,7 +323,7 @@ impl Browser {
         }
     }
 
-    /// A session is deleted: its tabs are closed.
+    /// Closes the tabs of a deleted session.
     pub fn end_session(&self, session: &str) {
         lock(&self.sessions).remove(session);
         if let Some(provider) = self.running() {
@@ -331,7 +331,7 @@ impl Browser {
         }
     }
 
-    /// Ends it.
+    /// Closes it.
     pub async fn close(&self) {
         let provider = lock(&self.provider).take();
         if let Some(provider) = provider {

@@ -1,8 +1,8 @@
-//! Dialogs of pages. What one says is its frame's.
+//! Dialogs of pages. The text of a dialog belongs to its frame.
 
 use outrigger_browser_core::frame::FrameSite;
 
-/// Whether a rule denies an address: frames of such addresses are not shown.
+/// A check whether a rule denies an address; frames with such addresses are not shown.
 pub(crate) type Denies<'a> = &'a (dyn Fn(&str) -> bool + Send + Sync);
 
 /// A dialog of a page.
@@ -10,14 +10,14 @@ pub(crate) type Denies<'a> = &'a (dyn Fn(&str) -> bool + Send + Sync);
 pub struct Dialog {
     /// `alert`, `confirm`, `prompt`, `beforeunload`.
     pub kind: String,
-    /// What it says.
+    /// Its text.
     pub message: String,
     /// The address of the frame that opened it.
     pub url: String,
 }
 
 impl Dialog {
-    /// The same without what it says, where a rule denies its frame.
+    /// Removes the text if a rule denies its frame.
     pub(crate) fn withheld(self, denies: Denies<'_>) -> Self {
         if !denies(&self.url) {
             return self;

@@ -1,4 +1,4 @@
-//! What can go wrong with a browser. The text of an error is what the model reads.
+//! Errors of a browser. The model reads their text.
 
 use outrigger_browser_core::frame::NotTyped;
 use outrigger_browser_core::lease::LeaseError;
@@ -6,17 +6,17 @@ use outrigger_browser_core::site::Refused;
 
 use crate::dialog::{Denies, Dialog};
 
-/// Why something was not done in a browser, or not known to be done.
+/// Why an operation in a browser failed, or has an unknown outcome.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrowserError {
-    /// There is no Chromium, or it does not start.
+    /// No Chromium was found, or it does not start.
     #[error("No browser could be started: {0}")]
     Start(String),
     /// The user's own browser cannot be used through its extension.
     #[error("The user's own browser is not there: {0}")]
     Relay(String),
-    /// The browser is gone, or does not answer. What was asked of it last may have happened.
+    /// The browser is gone or does not respond. The last operation may have happened.
     #[error(
         "The browser {cause}. It is unknown whether the last action happened: look at the page (browser_snapshot) before repeating it."
     )]
@@ -32,12 +32,12 @@ pub enum BrowserError {
         /// Its reason.
         message: String,
     },
-    /// There is no such tab, any more or at all.
+    /// The tab does not exist, or not any more.
     #[error("There is no tab {tab}. {open}")]
     NoTab {
-        /// As it was named.
+        /// The given name.
         tab: String,
-        /// Those that there are.
+        /// The existing tabs.
         open: String,
     },
     /// The tab's page has crashed.
@@ -48,15 +48,15 @@ pub enum BrowserError {
         /// Tab.
         tab: String,
     },
-    /// A reference that leads nowhere.
+    /// The reference is invalid.
     #[error(
         "{reference} is no longer on the page. Take a browser_snapshot for current references."
     )]
     Stale {
-        /// As it was given.
+        /// The given reference.
         reference: String,
     },
-    /// Something is in the way of the target, or it cannot be used.
+    /// The target is covered or cannot be used.
     #[error("The {action} was not done: {why}")]
     NotDone {
         /// Kind of the action.
@@ -64,13 +64,13 @@ pub enum BrowserError {
         /// Why.
         why: String,
     },
-    /// A dialog of the page is open, and nothing else is done before it is answered.
+    /// A dialog of the page is open and must be answered first.
     #[error("A dialog is open ({}: {:?}). Answer it with the action `dialog`.", .0.kind, .0.message)]
     Dialog(Dialog),
-    /// No lease, or one that does not count (C9, 6).
+    /// There is no valid lease (C9, 6).
     #[error("Not done: {0}.")]
     Lease(LeaseError),
-    /// An address that is not shown.
+    /// The address may not be shown.
     #[error("{url} is not opened: {refused}")]
     Site {
         /// Address.
@@ -78,12 +78,12 @@ pub enum BrowserError {
         /// Why.
         refused: Refused,
     },
-    /// The outcome of the action before is not known.
+    /// The outcome of the previous action is unknown.
     #[error(
         "The outcome of the last action on this tab is unknown. Look at the tab first (browser_snapshot or browser_verify), so that nothing is done twice."
     )]
     Unknown,
-    /// A field of the user's own.
+    /// The field is protected.
     #[error(
         "{field} fields are neither read nor typed in without a grant. Type one of the user's secrets by name (`secret`), or ask the user."
     )]
@@ -91,16 +91,16 @@ pub enum BrowserError {
         /// `password`, `card`, `code`.
         field: &'static str,
     },
-    /// A secret that is not there, or not for the sites that its field is of.
+    /// The secret does not exist, or is not for the sites of the field.
     #[error("{0}.")]
     Secret(NotTyped),
-    /// It cannot be asked for like this.
+    /// The request is invalid.
     #[error("{0}")]
     Input(String),
 }
 
 impl BrowserError {
-    /// A stable code.
+    /// Returns the stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -122,13 +122,13 @@ impl BrowserError {
         }
     }
 
-    /// Whether what was asked for may have happened all the same.
+    /// Returns whether the operation may have happened nevertheless.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Lost { .. } | Self::Crashed { .. })
     }
 
-    /// The same without what a dialog says whose frame a rule denies.
+    /// Removes the text of a dialog whose frame a rule denies.
     pub(crate) fn withheld(self, denies: Denies<'_>) -> Self {
         match self {
             Self::Dialog(dialog) => Self::Dialog(dialog.withheld(denies)),
@@ -136,7 +136,7 @@ impl BrowserError {
         }
     }
 
-    /// What a person can do about it.
+    /// Returns a hint for the user.
     #[must_use]
     pub const fn hint(&self) -> Option<&'static str> {
         match self {

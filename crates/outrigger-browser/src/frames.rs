@@ -1,11 +1,11 @@
-//! Whose the frames are that an action reaches: rules go by them as well as by the tab.
+//! The frames that an action can reach: rules apply to them as well as to the tab.
 
 use outrigger_browser_core::action::Kind;
 
 use crate::error::BrowserError;
 use crate::provider::{ActionTarget, FrameSite, Provider, TabInfo};
 
-/// The frames that an action may reach. A point and a key may be of any frame of the page.
+/// Returns the frames that an action can reach. A point or a key can reach any frame of the page.
 pub(crate) async fn frames(
     provider: &dyn Provider,
     tab: &TabInfo,
@@ -22,12 +22,12 @@ pub(crate) async fn frames(
             ActionTarget::Point(_) => is_anywhere = true,
         }
     }
-    // A dialog is its frame's.
+    // A dialog belongs to its frame.
     if kind == Kind::Dialog {
         let open = provider.dialog(&tab.tab);
         found.extend(open.map(|it| FrameSite::at(&it.url)));
     }
-    // Behind a dialog no frame answers; the rules of the tab count.
+    // While a dialog is open no frame responds; the rules of the tab apply.
     if is_anywhere && provider.dialog(&tab.tab).is_none() {
         found.extend(provider.frames(&tab.tab, None).await?);
     }

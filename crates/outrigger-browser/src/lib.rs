@@ -1,10 +1,10 @@
 //! A browser for the model (C12): a Chromium over the DevTools protocol ([`Chromium`], the provider `cdp`), and the tools that use it
 //! ([`tools`]).
 //!
-//! What is decided, is decided in `outrigger-browser-core`; what a browser does stands behind [`provider::Provider`], so that others can
-//! take its place.
+//! Decisions are made in `outrigger-browser-core`. The operations of a browser are a trait, [`provider::Provider`], so that other browsers can
+//! be used.
 //!
-//! What this crate is not for: which sessions there are, who answers permission questions.
+//! This crate does not know sessions, or who answers permission questions.
 
 mod address;
 mod attach;

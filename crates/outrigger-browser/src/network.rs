@@ -1,5 +1,5 @@
-//! The network of a Chromium that we start: a proxy of ours is its only way out. So each connection is judged, whatever asks for it (a
-//! redirect, a part of a page, a worker, a WebSocket, WebRTC, the browser itself), and by the address that it goes to: the proxy looks names up, not
+//! The network of a Chromium that we start: our proxy is its only connection to the network. Each connection is checked, whatever causes it (a
+//! redirect, a subresource, a worker, a WebSocket, WebRTC, the browser itself), by its actual address: the proxy resolves names, not
 //! Chromium.
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,17 +16,17 @@ use crate::error::BrowserError;
 use crate::record::RecordFn;
 use crate::sites::Sites;
 
-/// Hosts whose refusals are remembered.
+/// Maximum number of hosts whose refusals are remembered.
 const MAX_REFUSED: usize = 1_000;
-/// How an address of this machine is granted.
+/// Hint for a refused address of this machine.
 const HINT: &str = "a rule of the permission `webfetch` that names its address grants it";
 
 /// Codes of refusals, by host and port.
 type Refused = Arc<Mutex<HashMap<(String, u16), &'static str>>>;
 
-/// The way out of one browser.
+/// The proxy of one browser.
 pub(crate) struct Network {
-    /// It ends with this value.
+    /// Stopped when this value is dropped.
     _proxy: Proxy,
     ticket: ProxyTicket,
     refused: Refused,
@@ -70,7 +70,7 @@ impl Network {
         self.ticket.port()
     }
 
-    /// Name and password that the proxy asks for. No other program has them.
+    /// Name and password of the proxy, unknown to other programs.
     pub(crate) fn login(&self) -> (String, String) {
         let url = Url::parse(&self.ticket.url()).ok();
         let part =
@@ -78,7 +78,7 @@ impl Network {
         (part(|it| Some(it.username())), part(Url::password))
     }
 
-    /// Why the host of an address was refused last, as a code.
+    /// Returns the code of the last refusal for the host of an address.
     pub(crate) fn refusal(&self, url: &str) -> Option<&'static str> {
         let url = Url::parse(url).ok()?;
         let place = (
@@ -103,7 +103,7 @@ fn remember(refused: &Refused, it: &Connection) {
     }
 }
 
-/// A connection of the browser, for the audit.
+/// Returns the audit record of a connection of the browser.
 fn connection(it: &Connection) -> AuditRecord {
     let (decision, policy) = match it.refused {
         Some(why) => ("deny", format!("refused: {}", why.code())),

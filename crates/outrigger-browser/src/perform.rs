@@ -1,4 +1,4 @@
-//! One action from its target to its verdict: references, fields, lease, the action, what is observed, what was expected of it.
+//! Performs an action: resolves references, checks fields and the lease, acts, observes, and verifies expectations.
 
 use std::time::Duration;
 
@@ -22,27 +22,27 @@ use crate::frames::frames;
 use crate::provider::{ActionTarget, Done, FrameSite, Mark, Provider, Step, TabInfo};
 use outrigger_stdx::clock::now_ms;
 
-/// How long a page may take to load after an action.
+/// Timeout for a page to load after an action.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a field has to hold what it was given.
+/// How long a field must keep its new value.
 const VALUE_TIMEOUT: Duration = Duration::from_millis(100);
-/// Pause between two looks.
+/// Pause between two checks.
 const POLL_PAUSE: Duration = Duration::from_millis(100);
 
-/// An action that is about to be done, decided in full.
+/// A fully resolved action.
 pub(crate) struct Planned {
     pub(crate) tab: TabInfo,
     pub(crate) step: Step,
     pub(crate) risk: Risk,
-    /// The target in words: `e3 button "Pay"`.
+    /// Description of the target: `e3 button "Pay"`.
     pub(crate) target: String,
-    /// What of the user's the target holds.
+    /// The kind of protected field of the target.
     pub(crate) field: Option<&'static str>,
-    /// The frames that it may reach: those of its elements, or all of the page's where it has none.
+    /// The frames that it can reach: those of its elements, or all of the page if it has none.
     pub(crate) frames: Vec<FrameSite>,
 }
 
-/// What an action is aimed at.
+/// The target of an action.
 #[derive(Default)]
 struct Aim {
     words: String,
@@ -50,7 +50,7 @@ struct Aim {
     submits: bool,
 }
 
-/// What an action came to.
+/// The result of an action.
 pub(crate) struct Outcome {
     pub(crate) status: &'static str,
     pub(crate) unmet: Vec<Unmet>,
@@ -60,7 +60,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Behind a dialog nothing that is expected can be looked at.
+    /// While a dialog is open, expectations cannot be checked.
     fn behind(mut self, dialog: Dialog, action: &Action, usual: Option<Unmet>) -> Self {
         let expected = action.expect.iter().map(|it| json!(it).to_string());
         let unmet = verdict::unmet_behind(&dialog.kind, &dialog.message, expected);
@@ -73,19 +73,19 @@ impl Outcome {
     }
 }
 
-/// What was there before an action, and what is looked at after it.
+/// The state before an action, for comparison.
 #[derive(Clone, Copy)]
 struct Earlier<'a> {
     seen: Option<&'a Seen>,
     /// Number of tabs.
     tabs: usize,
-    /// What comes after it belongs to the action.
+    /// Records after this mark belong to the action.
     mark: Mark,
     denies: Denies<'a>,
 }
 
 impl Browser {
-    /// Decides what an action is about.
+    /// Resolves an action.
     pub(crate) async fn plan(
         &self,
         provider: &dyn Provider,
@@ -139,7 +139,7 @@ impl Browser {
         })
     }
 
-    /// Does what was decided. Between that and now a plugin and a person may have been asked: whose a secret's field is, is looked at again.
+    /// Performs a resolved action. A plugin or the user may have been asked meanwhile, so the site of a secret's field is checked again.
     async fn send(
         &self,
         provider: &dyn Provider,
@@ -156,7 +156,7 @@ impl Browser {
         provider.act(grant, &planned.step).await
     }
 
-    /// Whether a tab is in a state in which something may be begun.
+    /// Returns whether a tab is in a state in which an action may start.
     fn may_begin(
         &self,
         provider: &dyn Provider,
@@ -175,7 +175,7 @@ impl Browser {
         }
     }
 
-    /// What an action is aimed at.
+    /// Resolves the target of an action.
     async fn aim(
         &self,
         provider: &dyn Provider,
@@ -201,7 +201,7 @@ impl Browser {
         Ok(aim)
     }
 
-    /// The line of an element in what was shown last.
+    /// Returns the line of an element in the last shown snapshot.
     fn words(&self, tab: &str, reference: &str) -> Option<String> {
         let number = outrigger_browser_core::snapshot::number(reference)?;
         let shown = self.last_shown(tab)?;
@@ -209,7 +209,7 @@ impl Browser {
         Some(format!("e{number} {}", line.text))
     }
 
-    /// Does it, and looks whether it had its effect.
+    /// Performs it and checks its effect.
     pub(crate) async fn carry_out(
         &self,
         provider: &dyn Provider,
@@ -249,7 +249,7 @@ impl Browser {
             Ok(outcome) => (outcome.status, hash(outcome.seen.as_ref())),
             Err(error) => (error.code(), None),
         };
-        // A lease that does not count is written down where it is looked at.
+        // An invalid lease is recorded where it is checked.
         if !matches!(result, Err(BrowserError::Lease(_))) {
             self.note(grant, planned, decision, hash(before.as_ref()), after);
         }
@@ -291,7 +291,7 @@ impl Browser {
             }
             let look = self.observe(provider, tab, earlier.mark, earlier.denies);
             let mut seen = match look.await {
-                // It opened while it was looked at.
+                // It opened meanwhile.
                 Err(BrowserError::Dialog(_)) => continue,
                 other => other?,
             };
@@ -317,7 +317,7 @@ impl Browser {
         }
     }
 
-    /// What each kind of action is expected to lead to without being said.
+    /// Returns the implicit expectations of a kind of action.
     fn usual(&self, planned: &Planned, action: &Action, done: &Done) -> Option<Unmet> {
         let kind = planned.step.kind;
         let wanted = match kind {
@@ -328,7 +328,7 @@ impl Browser {
         verdict::unmet_field(kind, wanted, done.value.as_deref(), is_kept)
     }
 
-    /// Writes an action into the audit: lease, target, hashes of what was seen before and after, verdict.
+    /// Records an action in the audit: lease, target, hashes of the state before and after, verdict.
     pub(crate) fn note(
         &self,
         grant: &Grant,
@@ -366,7 +366,7 @@ impl Browser {
     }
 }
 
-/// What the audit says of a lease that was not given, or does not count.
+/// Returns the audit record of a missing or invalid lease.
 pub(crate) fn refused(owner: &Owner, tab: &str, refusal: &LeaseError) -> AuditRecord {
     let code = refusal.code();
     let mut record = AuditRecord::new(AuditKind::Browser, now_ms(), code);
@@ -378,7 +378,7 @@ pub(crate) fn refused(owner: &Owner, tab: &str, refusal: &LeaseError) -> AuditRe
     record
 }
 
-/// What a field that was changed holds now: pages change it back, also a moment later. `None` where it is gone.
+/// Returns the content of a changed field, after a moment, because pages may change it back. `None` if it is gone.
 async fn value_now(
     provider: &dyn Provider,
     planned: &Planned,
@@ -394,7 +394,7 @@ async fn value_now(
     found.value
 }
 
-/// What is done, in full.
+/// Returns the step to perform.
 fn step_of(
     action: &Action,
     at: Option<ActionTarget>,
@@ -420,14 +420,14 @@ fn step_of(
     step
 }
 
-/// Whether a page is another one than before.
+/// Returns whether the page has changed.
 fn has_changed(kind: Kind, before: Option<&Seen>, after: &Seen) -> bool {
     let text = |seen: &Seen| seen.snapshot.text();
     before.is_none_or(|it| verdict::has_changed(kind, &text(it), &text(after)))
         || !after.facts.requests.is_empty()
 }
 
-/// A stale element, under the name that the call gave it.
+/// Returns the error for a stale element, with the name in the call.
 fn named(error: BrowserError, reference: &str) -> BrowserError {
     match error {
         BrowserError::Stale { .. } if !reference.is_empty() => BrowserError::Stale {
@@ -437,7 +437,7 @@ fn named(error: BrowserError, reference: &str) -> BrowserError {
     }
 }
 
-/// SHA-256 of what was seen, in hexadecimal digits.
+/// Returns the SHA-256 of a state, in hexadecimal digits.
 fn hash(snapshot: &Snapshot) -> String {
     Sha256::digest(snapshot.text())
         .iter()
@@ -445,7 +445,7 @@ fn hash(snapshot: &Snapshot) -> String {
         .collect()
 }
 
-/// Whether expectations of a call are met, now or within their time.
+/// Waits until the expectations of a call are met, up to their timeout.
 pub(crate) async fn verified(
     browser: &Browser,
     provider: &dyn Provider,

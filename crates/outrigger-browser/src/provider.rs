@@ -1,5 +1,5 @@
-//! What carries out in a browser what was decided: the one trait that every provider of the contracts `browser.read` and
-//! `browser.write` implements. The conformance suite (`tests/it/conformance.rs`) runs against each of them.
+//! The trait of browser providers: every provider of the contracts `browser.read` and
+//! `browser.write` implements it. The conformance suite (`tests/it/conformance.rs`) tests all of them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,40 +15,40 @@ use outrigger_browser_core::snapshot::{Key, Node};
 pub use crate::dialog::Dialog;
 use crate::error::BrowserError;
 
-/// What a call comes to.
+/// Result of a call.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, BrowserError>>;
 
 /// A tab, for lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TabInfo {
-    /// Its name: `t1`. Never used again.
+    /// Its name: `t1`. Not reused.
     pub tab: String,
     /// Address.
     pub url: String,
     /// Title.
     pub title: String,
-    /// The session that opened it, itself or by what it clicked.
+    /// The session that opened it, directly or by a click.
     pub session: String,
     /// The tab whose page opened it.
     pub opener: Option<String>,
 }
 
-/// What a page looks like.
+/// A page at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Address.
     pub url: String,
     /// Title.
     pub title: String,
-    /// Its elements, those of frames where the frames are.
+    /// Its elements, with those of frames in place.
     pub nodes: Vec<Node>,
     /// The origin of the page.
     pub origin: String,
-    /// Which of the elements are of which frames. Whether a rule denies one is for the caller to say.
+    /// Which elements belong to which frames. The caller decides whether a rule denies one.
     pub frames: Vec<Inside>,
 }
 
-/// How far the records of a tab go: what comes after it belongs to what was done after it.
+/// A position in the records of a tab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Requests.
@@ -62,22 +62,22 @@ pub struct Mark {
 /// A line of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleLine {
-    /// Its number, from 1 on.
+    /// Its number, starting at 1.
     pub number: u64,
     /// `error`, `warning`, `info`, `log`, `debug`.
     pub level: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// Where it is from.
+    /// Its source.
     pub source: String,
 }
 
 /// A request of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestLine {
-    /// Its number, from 1 on.
+    /// Its number, starting at 1.
     pub number: u64,
-    /// What, to where, with which answer.
+    /// Method, address and response.
     pub request: Request,
     /// `document`, `xhr`, `image` …
     pub kind: String,
@@ -85,7 +85,7 @@ pub struct RequestLine {
     pub failure: Option<String>,
 }
 
-/// What has been recorded of a tab since a [`Mark`].
+/// Records of a tab since a [`Mark`].
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// Requests.
@@ -96,73 +96,73 @@ pub struct Recorded {
     pub downloads: Vec<Download>,
 }
 
-/// An element, as rules and hooks are asked about it.
+/// An element, for rules and hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// What of the user's it holds.
+    /// The kind of protected field.
     pub field: Option<FieldKind>,
-    /// It sends a form.
+    /// Whether it submits a form.
     pub submits: bool,
-    /// What a field holds; of a list the labels that are chosen, of a checkbox whether it is checked.
+    /// The content of a field; for a list the selected labels, for a checkbox whether it is checked.
     pub value: Option<String>,
 }
 
-/// Where something is done.
+/// Target of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionTarget {
-    /// To an element.
+    /// An element.
     Element(Key),
-    /// At a point of what is in view.
+    /// A point of the viewport.
     Point(Point),
 }
 
-/// One thing that is done to a tab, decided in full.
+/// A fully resolved operation on a tab.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What.
+    /// Kind.
     pub kind: Kind,
-    /// Where.
+    /// Target.
     pub place: Option<ActionTarget>,
-    /// Where a drag ends.
+    /// End of a drag.
     pub to: Option<ActionTarget>,
-    /// What is typed, pressed or answered.
+    /// Text to type, key to press, or answer.
     pub text: Option<String>,
-    /// The text is a secret: it goes into the field itself, not to what has the focus, which another frame may take meanwhile.
+    /// The text is a secret: it is entered into the field itself, not into the focused element, which another frame may change.
     pub is_secret: bool,
-    /// Fields of the user's that are typed in like others.
+    /// Kinds of protected fields that may be typed in.
     pub granted: Vec<FieldKind>,
-    /// Options of a list.
+    /// Options of a list to select.
     pub values: Vec<String>,
     /// Address.
     pub url: Option<String>,
-    /// A file that is uploaded.
+    /// File to upload.
     pub file: Option<PathBuf>,
-    /// Pixels that are scrolled.
+    /// Pixels to scroll.
     pub by: Option<Point>,
-    /// A dialog is confirmed.
+    /// Confirm the dialog.
     pub accept: bool,
-    /// Enter after typing.
+    /// Press Enter after typing.
     pub submit: bool,
-    /// Keys that are held.
+    /// Modifier keys.
     pub modifiers: Vec<String>,
-    /// Button of the mouse.
+    /// Mouse button.
     pub button: String,
-    /// The tab comes to the front.
+    /// Bring the tab to the front.
     pub focus: bool,
-    /// How long loading may take.
+    /// Timeout for loading.
     pub wait: Duration,
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// The value that the field has now, where one was typed or chosen.
+    /// The new value of the field, if one was typed or selected.
     pub value: Option<String>,
-    /// The labels of the options that were chosen.
+    /// Labels of the selected options.
     pub chosen: Option<String>,
     /// Tabs that it opened.
     pub opened: Vec<String>,
-    /// In words, what else is to be known.
+    /// Further information as text.
     pub notes: Vec<String>,
 }
 
@@ -175,14 +175,14 @@ pub struct Picture {
     pub base64: String,
 }
 
-/// What of a page is on a picture.
+/// Area of a screenshot.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
-    /// The whole page, not only what is in view.
+    /// The whole page, not only the viewport.
     pub full: bool,
-    /// An element alone.
+    /// Only this element.
     pub element: Option<Key>,
-    /// Elements that get a frame and their reference.
+    /// Elements to mark with a frame and their reference.
     pub marked: Vec<(String, Key)>,
 }
 
@@ -190,51 +190,51 @@ pub struct Frame {
 pub trait Provider: Send + Sync {
     /// Its name in routing rules: `cdp`, `extension`, `cdp-ext`.
     fn name(&self) -> &'static str;
-    /// Whether it is gone.
+    /// Returns whether it is gone.
     fn is_gone(&self) -> bool;
-    /// Opens a tab in the background, for a session, and waits until its page is there. `None`: an empty one.
+    /// Opens a background tab for a session and waits until its page has loaded. `None`: an empty tab.
     fn open<'a>(
         &'a self,
         owner: &'a Owner,
         url: Option<&'a str>,
         wait: Duration,
     ) -> Answer<'a, String>;
-    /// The tabs that sessions opened.
+    /// Returns the tabs that sessions opened.
     fn tabs(&self) -> Vec<TabInfo>;
-    /// The lease on a tab, or a place in the queue.
+    /// Acquires the lease on a tab, or a place in the queue.
     ///
     /// # Errors
     /// [`BrowserError::Lease`], [`BrowserError::NoTab`].
     fn acquire(&self, tab: &str, owner: &Owner) -> Result<Grant, BrowserError>;
-    /// What a tab shows.
+    /// Returns what a tab shows.
     fn look<'a>(&'a self, tab: &'a str) -> Answer<'a, Look>;
-    /// What an element is.
+    /// Describes an element.
     fn target<'a>(&'a self, tab: &'a str, key: &'a Key) -> Answer<'a, Target>;
-    /// Whose the frame of an element is, and those around it, from the innermost to the page; without an element, those of all frames
-    /// of the tab. It is asked of the frames themselves, now. A provider that cannot tell refuses.
+    /// Returns the sites of an element's frame and its ancestors, from the innermost to the page; without an element, of all frames
+    /// of the tab. The frames report them at the time of the call. A provider that does not know them fails.
     fn frames<'a>(&'a self, tab: &'a str, key: Option<&'a Key>) -> Answer<'a, Vec<FrameSite>>;
-    /// Does something. The lease is checked in here, right before anything is sent, whatever was checked before (C9, 6).
+    /// Performs a step. The lease is checked here, right before anything is sent, whatever was checked before (C9, 6).
     fn act<'a>(&'a self, grant: &'a Grant, step: &'a Step) -> Answer<'a, Done>;
-    /// How far the records of a tab go.
+    /// Returns the current position of the records of a tab.
     fn mark(&self, tab: &str) -> Mark;
-    /// What was recorded of a tab since.
+    /// Returns the records of a tab since a mark.
     fn recorded(&self, tab: &str, since: Mark) -> Recorded;
-    /// The dialog that is open in a tab.
+    /// Returns the open dialog of a tab.
     fn dialog(&self, tab: &str) -> Option<Dialog>;
-    /// A picture of a tab.
+    /// Takes a screenshot of a tab.
     fn picture<'a>(&'a self, tab: &'a str, frame: &'a Frame) -> Answer<'a, Picture>;
-    /// Runs code in a page; the answer is JSON.
+    /// Runs JavaScript in a page; the result is JSON.
     fn eval<'a>(&'a self, grant: &'a Grant, code: &'a str) -> Answer<'a, String>;
-    /// The body of an answer to a request of a tab.
+    /// Returns the response body of a request of a tab.
     fn body<'a>(&'a self, tab: &'a str, number: u64) -> Answer<'a, String>;
-    /// The file of a complete download, by its name, and how it is called.
+    /// Returns the file of a complete download, and its name.
     fn downloaded(&self, tab: &str, since: Mark) -> Option<(String, PathBuf)>;
-    /// A session's turn is over: its leases are free.
+    /// Releases the leases of a session whose turn has ended.
     fn end_turn(&self, session: &str);
-    /// A session is over: its tabs are closed.
+    /// Closes the tabs of a session that has ended.
     fn end_session(&self, session: &str);
-    /// A person who took a tab lets agents go on in it.
+    /// The user allows agents to continue in a tab that the user took over.
     fn hand_back(&self, tab: &str);
-    /// Ends it, if it was started for this; else takes leave of it.
+    /// Closes the browser if it was started for this agent, otherwise the connection.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -1,8 +1,8 @@
-//! Where records for the audit go.
+//! The receiver of audit records.
 
 use std::sync::Arc;
 
 use outrigger_protocol::audit::AuditRecord;
 
-/// Takes records for the audit.
+/// Receives audit records.
 pub type RecordFn = Arc<dyn Fn(AuditRecord) + Send + Sync>;

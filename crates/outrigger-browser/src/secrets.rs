@@ -1,4 +1,4 @@
-//! The user's secrets that may be typed by name: the model neither reads nor writes them.
+//! Secrets of the user that the model can type by name, without reading them.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::error::BrowserError;
 
-/// Values shorter than this are not looked for in pages: they would be found everywhere.
+/// Values shorter than this are not masked in pages, because they would match everywhere.
 const MIN_HIDDEN: usize = 4;
 
-/// Secrets, each with the hosts that it may be typed at.
+/// Secrets, each with the hosts at which it may be typed.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// By name: pattern of hosts, and value.
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Those of a list of `NAME@HOST`, with their values. What has no value, or no host, is none.
+    /// Reads a list of `NAME@HOST` with their values. Entries without a value or host are ignored.
     #[must_use]
     pub fn of(list: &[String], value: impl Fn(&str) -> Option<String>) -> Self {
         let mut all = BTreeMap::new();
@@ -48,7 +48,7 @@ impl Secrets {
         Self { all }
     }
 
-    /// The value of a secret, for a field in these frames, from the innermost to the page.
+    /// Returns the value of a secret for a field in these frames, from the innermost to the page.
     ///
     /// # Errors
     /// [`BrowserError::Secret`].
@@ -59,7 +59,7 @@ impl Secrets {
         Ok(found.map_or("", |(_, value)| value))
     }
 
-    /// Puts names in place of values, in all texts of a value.
+    /// Replaces secrets by their names in all strings of a JSON value.
     pub(crate) fn hide_in(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.hide(text),
@@ -69,7 +69,7 @@ impl Secrets {
         }
     }
 
-    /// Puts names in place of values, however these are written ([`mask`]).
+    /// Replaces secrets by their names, in all encodings ([`mask`]).
     pub(crate) fn hide(&self, text: &mut String) {
         for (name, (_, value)) in &self.all {
             if value.len() >= MIN_HIDDEN {

@@ -1,4 +1,4 @@
-//! Which addresses tabs may show: the rules of `outrigger-browser-core` with what this machine knows of names and ports.
+//! Which addresses tabs may show: the rules of `outrigger-browser-core`, with this machine's name resolution and ports.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,27 +11,27 @@ use outrigger_network_proxy::hosts::{Refusal, is_public};
 use outrigger_stdx::sync::lock;
 use url::Url;
 
-/// How long it is remembered where a name leads.
+/// Lifetime of a cached name resolution.
 const NAME_LIFE: Duration = Duration::from_secs(30);
-/// Names that are remembered.
+/// Maximum number of cached names.
 const MAX_NAMES: usize = 1_000;
 
-/// The largest table of sockets that is read, in bytes.
+/// Maximum size of a socket table, in bytes.
 const MAX_TABLE: u64 = 16 * 1024 * 1024;
 
-/// Decides about each address.
+/// Decides which addresses may be shown.
 #[derive(Debug, Default)]
 pub struct Sites {
     rules: Mutex<SiteRules>,
     names: Mutex<HashMap<String, (bool, Instant)>>,
     /// Folder with the ports of servers of this program.
     servers: Option<PathBuf>,
-    /// Sites of a test are served by the process that asks.
+    /// For tests: sites are served by this process.
     is_test: bool,
 }
 
 impl Sites {
-    /// With the folder in which servers of this program say their ports, a file for each.
+    /// Creates it with the folder in which Outrigger's servers register their ports, one file each.
     #[must_use]
     pub fn new(servers: Option<PathBuf>) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Sites {
         sites
     }
 
-    /// A rule of the user's allows this origin of the machine or its network by name.
+    /// Records that a rule of the user allows this local origin by name.
     pub fn allow(&self, url: &Url) {
         if let Some(it) = of(url, true) {
             let origin = origin(it.scheme, it.host, it.port);
@@ -65,7 +65,7 @@ impl Sites {
         }
     }
 
-    /// The verdict about an address, where it needs no question to the network; `None` where it does.
+    /// Returns the verdict about an address if it needs no name resolution; otherwise `None`.
     #[must_use]
     pub fn judge_known(&self, url: &str) -> Option<Result<(), Refused>> {
         let Ok(url) = Url::parse(url) else {
@@ -84,7 +84,7 @@ impl Sites {
         })
     }
 
-    /// The verdict about an address. A name that leads to this machine or its network is of it.
+    /// Returns the verdict about an address. A name that resolves to this machine or its network counts as local.
     ///
     /// # Errors
     /// [`Refused`].
@@ -105,8 +105,8 @@ impl Sites {
         self.judge_as(&parsed, leads)
     }
 
-    /// Whether the browser may connect to an address, under the name that leads there. One of this machine or its network takes a rule
-    /// that names it as the connection does: that a name leads there later than it was judged opens nothing.
+    /// Checks whether the browser may connect to an address by its name. A local address needs a rule
+    /// that names it like the connection does, so a name that changes its address later gains nothing.
     ///
     /// # Errors
     /// [`Refusal::Private`].
@@ -131,7 +131,7 @@ impl Sites {
         }
     }
 
-    /// For tests: what was found about a name a moment ago.
+    /// For tests: sets a cached name resolution.
     #[doc(hidden)]
     pub fn found(&self, host: &str, leads_to_local: bool) {
         lock(&self.names).insert(host.to_owned(), (leads_to_local, Instant::now()));
@@ -149,7 +149,7 @@ impl Sites {
         lock(&self.rules).judge(address)
     }
 
-    /// Whether a server of this program listens on a port: this process, or one that says so.
+    /// Returns whether a server of this program listens on a port: this process, or a registered one.
     fn is_own(&self, port: u16) -> bool {
         let announced = self
             .servers
@@ -169,7 +169,7 @@ fn of(url: &Url, is_local: bool) -> Option<Address<'_>> {
     })
 }
 
-/// Whether this process itself listens on a port.
+/// Returns whether this process listens on a port.
 fn listens(port: u16) -> bool {
     let Ok(folder) = std::fs::read_dir("/proc/self/fd") else {
         return false;

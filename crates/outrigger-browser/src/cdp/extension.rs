@@ -1,6 +1,6 @@
-//! Messages over the user's own browser: its extension connects to us, and passes commands on to `chrome.debugger`
-//! (`extension/src/relay`). The worker of an extension may be ended at any time; it connects again, and the connection that is seen
-//! from here goes on.
+//! Transport over the user's own browser: its extension connects to us and forwards commands to `chrome.debugger`
+//! (`extension/src/relay`). The browser may stop the extension's worker at any time; it reconnects, and the connection seen from
+//! here continues.
 
 use std::fmt;
 use std::io;
@@ -33,29 +33,29 @@ use crate::record::RecordFn;
 
 const SUBPROTOCOL: &str = "outrigger.browser.v1";
 const NONCE: &str = "nonce.";
-/// The first command: who we are, and that we know the token. Tabs that we had are said to be ours again.
+/// The first command: identifies this program and proves that it knows the token. Claims the tabs of an earlier connection.
 const HELLO: &str = "Outrigger.hello";
-/// How long the answer to that may take.
+/// Timeout of its answer.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an extension may take to connect: an alarm wakes its worker every 30 s.
+/// Timeout for an extension to connect: an alarm wakes its worker every 30 s.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(40);
-/// The shortest token, in bytes.
+/// Minimum length of a token, in bytes.
 const MIN_TOKEN: usize = 32;
-/// The code of an answer by which the extension refuses a command.
+/// Code of an answer with which the extension refuses a command.
 const REFUSED: i64 = -32_001;
 
-/// Where the extension connects to, and what it has to bring.
+/// The address to which the extension connects, and the shared secret.
 #[derive(Clone)]
 pub struct Relay {
     /// `chrome-extension://…`.
     pub origin: String,
     /// Port on `127.0.0.1`.
     pub port: u16,
-    /// What both ends know.
+    /// The shared secret.
     pub token: String,
-    /// Where the user finds it, in words.
+    /// Where the user finds it, as text.
     pub token_place: String,
-    /// How long it may take until it is there.
+    /// Timeout for the extension to connect.
     pub wait: Duration,
 }
 
@@ -69,10 +69,10 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// One whose token is kept in a file that only its owner can read; it is made where there is none that is a secret.
+    /// Reads the token from a file that only its owner can read; creates it if there is no private one.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Reads the token from the file.
     pub(crate) fn kept(origin: &str, port: u16, file: &Path) -> io::Result<Self> {
         let _lock = outrigger_files::lock(&file.with_extension("lock"))?;
         let is_secret = std::fs::symlink_metadata(file)
@@ -99,7 +99,7 @@ impl Relay {
         })
     }
 
-    /// What the user does where the extension is not there.
+    /// Returns the hint for a missing extension.
     pub(crate) fn advice(&self) -> String {
         format!(
             "in the panel of the extension, under Settings, Native program, switch it on with the address ws://127.0.0.1:{} and the token, which is {}",
@@ -108,7 +108,7 @@ impl Relay {
     }
 }
 
-/// Listens until it is dropped.
+/// A listener, closed when dropped.
 pub(crate) struct Listening(JoinHandle<()>);
 
 impl Drop for Listening {
@@ -120,9 +120,9 @@ impl Drop for Listening {
 struct Shared {
     gate: Gate,
     token: String,
-    /// A name of this connection: the tabs of another one are not ours.
+    /// Name of this connection: tabs of other connections are not ours.
     agent: String,
-    /// What the one extension that is connected reads and writes.
+    /// The streams of the connected extension; there is at most one.
     wire: Arc<tokio::sync::Mutex<Wire>>,
     record: RecordFn,
 }
@@ -192,7 +192,7 @@ async fn upgrade(
         return (status, code).into_response();
     }
     connection.authenticated();
-    // A worker that is new comes before its predecessor is known to be gone, and tries again.
+    // A new worker may connect before its predecessor is known to be gone; it retries.
     let Ok(wire) = Arc::clone(&shared.wire).try_lock_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "relay.busy").into_response();
     };
@@ -220,11 +220,11 @@ async fn serve(
         return;
     }
     let Wire { outgoing, incoming } = &mut *wire;
-    // It speaks when it knows that we are who we say: of tabs that were ours, or in answer.
+    // It sends messages only after we have proved who we are: about our earlier tabs, or as answers.
     let Ok(Some(Ok(Message::Text(first)))) = timeout(HELLO_TIMEOUT, socket.recv()).await else {
         return;
     };
-    // What was sent to one that is gone has failed there.
+    // Messages sent to a lost connection have failed.
     while outgoing.try_recv().is_ok() {}
     incoming.resume();
     if incoming.take(first.as_bytes()).is_err() {
@@ -260,7 +260,7 @@ async fn serve(
     incoming.interrupt();
 }
 
-/// The record of a command that the extension refused.
+/// Returns the audit record of a command that the extension refused.
 fn refusal_of(text: &str) -> Option<AuditRecord> {
     if !text.contains("\"error\"") {
         return None;

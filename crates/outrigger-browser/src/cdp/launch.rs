@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Connection, Event, over_pipe};
 use crate::error::BrowserError;
 
-/// Names under which distributions have it, the first one that is there counts.
+/// Program names in distributions; the first one found is used.
 const NAMES: [&str; 5] = [
     "chromium",
     "chromium-browser",
@@ -17,7 +17,7 @@ const NAMES: [&str; 5] = [
     "chrome",
 ];
 
-/// What Chromium need not do for us: nothing of it is the page's business, and most of it asks hosts of its maker.
+/// Disables features that pages do not need; most of them connect to hosts of the vendor.
 const FLAGS: [&str; 17] = [
     "--remote-debugging-pipe",
     "--no-first-run",
@@ -38,13 +38,13 @@ const FLAGS: [&str; 17] = [
     "--use-mock-keychain",
 ];
 
-/// What holds it to the rules. These come last, so that no argument before them counts.
+/// Arguments that enforce the restrictions. They are last, so that they override earlier ones.
 fn held(proxy: u16) -> [String; 7] {
     [
         format!("--proxy-server=http://127.0.0.1:{proxy}"),
-        // This machine is no exception.
+        // Also for addresses of this machine.
         "--proxy-bypass-list=<-loopback>".to_owned(),
-        // Names are looked up by the proxy, and by nobody before it.
+        // Only the proxy resolves names.
         "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1".to_owned(),
         "--dns-prefetch-disable".to_owned(),
         "--disable-quic".to_owned(),
@@ -53,7 +53,7 @@ fn held(proxy: u16) -> [String; 7] {
     ]
 }
 
-/// Arguments that would open what is held: to other programs, to the network, to files.
+/// Arguments that would lift restrictions: for other programs, the network, files.
 const REFUSED: [&str; 12] = [
     "--remote-debugging-",
     "--remote-allow-origins",
@@ -69,13 +69,13 @@ const REFUSED: [&str; 12] = [
     "--origin-to-force-quic-on",
 ];
 
-/// What a policy of the machine would say; here it is of the profile alone.
+/// Settings that a machine policy would contain; here they apply only to the profile.
 fn preferences(downloads: &Path) -> Value {
     json!({
         "policy": { "url_blocklist": [
             "file://*", "javascript://*", "view-source://*", "devtools://*",
         ] },
-        // Datagrams cannot go through the proxy, so that there are none.
+        // Datagrams cannot go through the proxy, so they are disabled.
         "webrtc": { "ip_handling_policy": "disable_non_proxied_udp", "multiple_routes_enabled": false, "nonproxied_udp_enabled": false },
         "download": { "default_directory": downloads, "prompt_for_download": false },
         "browser": { "has_seen_welcome_page": true },
@@ -86,16 +86,16 @@ fn preferences(downloads: &Path) -> Value {
 #[derive(Clone, Debug)]
 pub(crate) struct Launch<'a> {
     pub(crate) program: &'a Path,
-    /// A folder of its own: profile, downloads, what is uploaded.
+    /// Private folder: profile, downloads, uploads.
     pub(crate) folder: &'a Path,
     pub(crate) headless: bool,
     pub(crate) arguments: &'a [String],
-    /// Port of the proxy that is its way out.
+    /// Port of its proxy.
     pub(crate) proxy: u16,
 }
 
 impl Launch<'_> {
-    /// What takes effect with the profile, before it is used.
+    /// Writes the settings of the profile before its first use.
     fn prepare(&self) -> std::io::Result<()> {
         let profile = self.folder.join("profile/Default");
         std::fs::create_dir_all(&profile)?;
@@ -103,14 +103,14 @@ impl Launch<'_> {
         std::fs::write(profile.join("Preferences"), preferences.to_string())
     }
 
-    /// The first argument of the user's that would open what is held.
+    /// Returns the first argument of the user that would lift a restriction.
     fn refused_argument(&self) -> Option<&str> {
         let opens = |it: &&String| REFUSED.iter().any(|start| it.starts_with(start));
         self.arguments.iter().find(opens).map(String::as_str)
     }
 }
 
-/// The Chromium of this machine.
+/// Finds the Chromium of this machine.
 #[must_use]
 pub fn find() -> Option<PathBuf> {
     let path = env::of_host(&[])
@@ -171,7 +171,7 @@ pub(crate) async fn start(
 /// Its process.
 fn spec_of(launch: &Launch<'_>) -> Spec {
     let profile = launch.folder.join("profile");
-    // Chromium reads commands from descriptor 3 and writes to 4; ours is one socket, which does for both.
+    // Chromium reads commands from descriptor 3 and writes to 4; one socket serves as both.
     let mut spec = Spec::new("/bin/sh")
         .args(["-c", "exec \"$0\" \"$@\" 4>&3"])
         .arg(launch.program)
@@ -189,7 +189,7 @@ fn spec_of(launch: &Launch<'_>) -> Spec {
     if launch.headless {
         spec = spec.arg("--headless=new");
     }
-    // Its own sandbox refuses to be made by root.
+    // Its own sandbox does not work for root.
     if is_root() {
         spec = spec.arg("--no-sandbox");
     }

@@ -1,5 +1,5 @@
-//! The DevTools protocol, as far as it is needed: JSON messages over a pipe or a WebSocket, commands with their answers, events. Why there is
-//! no library for it: `docs/decisions/0020-cdp-client.md`.
+//! A small client of the DevTools protocol: JSON messages over a pipe or a WebSocket, commands with their answers, events. Why no
+//! library is used: `docs/decisions/0020-cdp-client.md`.
 
 pub(crate) mod extension;
 pub(crate) mod launch;
@@ -20,14 +20,14 @@ pub(crate) use self::pipe::over_pipe;
 pub(crate) use self::websocket::over_websocket;
 use crate::error::BrowserError;
 
-/// Longest message that is read, in bytes: a picture of a long page, in Base64.
+/// Maximum size of a message, in bytes: a screenshot of a long page, in Base64.
 const MAX_MESSAGE: usize = 128 * 1024 * 1024;
-/// What is published when the far end is gone for a while: nothing that was asked of it is known to be there.
+/// Published when the connection is interrupted: the state of the browser is unknown afterwards.
 pub(crate) const AWAY: &str = "Outrigger.away";
-/// How long a command may take when nothing else is said.
+/// Default timeout of a command.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// An event, with the session of the target that it is from; empty for the browser itself.
+/// An event, with the session of its target; empty for the browser itself.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) session: String,
@@ -40,11 +40,11 @@ type Answer = Result<Value, String>;
 #[derive(Default)]
 struct Pending {
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
-    /// Why nothing more will come.
+    /// Why no more messages will arrive.
     closed: Option<String>,
-    /// The far end is gone, and may come back.
+    /// The connection is lost, and may be restored.
     is_away: bool,
-    /// How often it was gone.
+    /// How often it was lost.
     losses: u64,
 }
 
@@ -59,17 +59,17 @@ struct Shared {
     next: AtomicU64,
     outgoing: mpsc::UnboundedSender<String>,
     gone: watch::Sender<bool>,
-    /// The far end is there.
+    /// The browser is connected.
     there: watch::Sender<bool>,
 }
 
-/// The far end of a connection: what is written out, and where what comes in goes.
+/// The transport side of a connection: outgoing messages, and the receiver of incoming ones.
 pub(crate) struct Wire {
     pub(crate) outgoing: mpsc::UnboundedReceiver<String>,
     pub(crate) incoming: Incoming,
 }
 
-/// Where messages of a browser go.
+/// Receives messages of a browser.
 #[derive(Clone)]
 pub(crate) struct Incoming {
     shared: Arc<Shared>,
@@ -77,7 +77,7 @@ pub(crate) struct Incoming {
 }
 
 impl Connection {
-    /// A connection and its far end; events come in their order.
+    /// Returns a connection and its transport side; events arrive in order.
     pub(crate) fn new() -> (Self, Wire, mpsc::UnboundedReceiver<Event>) {
         let (outgoing, written) = mpsc::unbounded_channel();
         let (events, published) = mpsc::unbounded_channel();
@@ -102,7 +102,7 @@ impl Connection {
         )
     }
 
-    /// The same, of a far end that has yet to come: [`Incoming::resume`] says when it has.
+    /// The same for a browser that is not connected yet: [`Incoming::resume`] reports when it is.
     pub(crate) fn awaited() -> (Self, Wire, mpsc::UnboundedReceiver<Event>) {
         let made = Self::new();
         lock(&made.0.shared.pending).is_away = true;
@@ -110,19 +110,19 @@ impl Connection {
         made
     }
 
-    /// Waits until the far end is there, and says whether it is. One that is never away is.
+    /// Waits until the browser is connected; returns whether it is. A transport that cannot be interrupted always is.
     pub(crate) async fn is_back(&self, wait: Duration) -> bool {
         let mut there = self.shared.there.subscribe();
         let back = there.wait_for(|there| *there);
         timeout(wait, back).await.is_ok_and(|it| it.is_ok())
     }
 
-    /// How often the far end was gone so far.
+    /// Returns how often the connection was lost so far.
     pub(crate) fn losses(&self) -> u64 {
         lock(&self.shared.pending).losses
     }
 
-    /// Gives a command and waits for its answer.
+    /// Sends a command and waits for its answer.
     ///
     /// # Errors
     /// [`BrowserError::Refused`], [`BrowserError::Lost`].
@@ -136,7 +136,7 @@ impl Connection {
             .await
     }
 
-    /// The same, with a deadline of its own.
+    /// The same with a separate timeout.
     pub(crate) async fn call_within(
         &self,
         session: &str,
@@ -176,27 +176,27 @@ impl Connection {
         }
     }
 
-    /// Gives a command whose answer nobody waits for.
+    /// Sends a command without waiting for its answer.
     pub(crate) fn post(&self, session: &str, method: &str, params: &Value) {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
         self.shared.send(id, session, method, params);
     }
 
-    /// Takes leave: nothing is sent any more, and what is attached to goes on.
+    /// Closes the connection; attached targets continue.
     pub(crate) fn close(&self) {
-        // An empty message is the end of them.
+        // An empty message marks the end.
         let _ = self.shared.outgoing.send(String::new());
     }
 
-    /// Whether the browser is gone.
+    /// Returns whether the browser is gone.
     pub(crate) fn is_closed(&self) -> bool {
         lock(&self.shared.pending).closed.is_some()
     }
 
-    /// Ends when the browser is gone.
+    /// Completes when the browser is gone.
     pub(crate) async fn closed(&self) {
         let mut gone = self.shared.gone.subscribe();
-        // An error: the sender is gone, and with it the connection.
+        // An error means that the sender, and with it the connection, is gone.
         let _ = gone.wait_for(|gone| *gone).await;
     }
 
@@ -215,7 +215,7 @@ impl Shared {
         if let (false, Some(fields)) = (session.is_empty(), message.as_object_mut()) {
             fields.insert("sessionId".to_owned(), session.into());
         }
-        // Where the writer is gone, the reader says why.
+        // If the writer is gone, the reader knows the reason.
         let _ = self.outgoing.send(message.to_string());
     }
 }
@@ -232,7 +232,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Incoming {
-    /// A message of the browser.
+    /// Handles a message of the browser.
     fn take(&self, message: &[u8]) -> Result<(), String> {
         let mut message: Value = serde_json::from_slice(message)
             .map_err(|error| format!("sent an invalid message ({error})"))?;
@@ -243,7 +243,7 @@ impl Incoming {
                     Some(error) => Err(text(&error["message"])),
                     None => Ok(message["result"].take()),
                 };
-                // Nobody waits any more.
+                // The caller no longer waits.
                 let _ = waiting.send(answer);
             }
             return Ok(());
@@ -258,13 +258,13 @@ impl Incoming {
         Ok(())
     }
 
-    /// The far end is there, for the first time or again.
+    /// The browser has connected, for the first time or again.
     fn resume(&self) {
         lock(&self.shared.pending).is_away = false;
         self.shared.there.send_replace(true);
     }
 
-    /// The far end is gone, and may come back. What it was asked is not known to have been done.
+    /// The connection is lost, and may be restored. The outcome of pending commands is unknown.
     fn interrupt(&self) {
         self.shared.there.send_replace(false);
         {
@@ -282,7 +282,7 @@ impl Incoming {
         let _ = self.events.send(away);
     }
 
-    /// Nothing more will come.
+    /// No more messages will arrive.
     fn close(&self, cause: String) {
         {
             let mut pending = lock(&self.shared.pending);

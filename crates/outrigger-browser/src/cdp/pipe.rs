@@ -30,7 +30,7 @@ pub(crate) fn over_pipe(stream: UnixStream, wire: Wire) {
     });
 }
 
-/// Why it is read no further.
+/// Why reading stopped.
 async fn read(mut reader: tokio::net::unix::OwnedReadHalf, incoming: &Incoming) -> String {
     let mut buffer: Vec<u8> = Vec::new();
     let mut chunk = vec![0; 256 * 1024];

@@ -1,4 +1,4 @@
-//! Messages over a WebSocket, of a browser that is there already.
+//! Messages over a WebSocket of a running browser.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use url::Url;
 use super::{MAX_MESSAGE, Wire};
 use crate::error::BrowserError;
 
-/// How long a connection may take to come about.
+/// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connects, and reads and writes until one end closes.
@@ -57,7 +57,7 @@ pub(crate) async fn over_websocket(url: &str, wire: Wire) -> Result<(), BrowserE
                 return;
             }
         }
-        // Nobody uses it any more.
+        // It is no longer used.
         let _ = sink.close().await;
     });
     tokio::spawn(async move {

@@ -20,7 +20,7 @@ const FOCUS: &str = include_str!("../scripts/focus.js");
 const VALUE: &str = include_str!("../scripts/value.js");
 const SELECT: &str = include_str!("../scripts/select.js");
 const SCROLL: &str = include_str!("../scripts/scroll.js");
-/// The longest that `wait` waits.
+/// Maximum duration of `wait`.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 impl Chromium {
@@ -215,7 +215,7 @@ impl Chromium {
         })
     }
 
-    /// What a field holds; `None` where its page is gone.
+    /// Returns the content of a field; `None` if its page is gone.
     pub(super) async fn value(&self, element: &Element) -> Option<String> {
         self.run_on(element, VALUE, &[])
             .await
@@ -273,13 +273,13 @@ impl Chromium {
         Ok(Done::default())
     }
 
-    /// Keys change what a field of the user's holds, so that its mask no longer finds it: they are not sent where one has the focus.
+    /// Keys would change the content of a protected field, so that it is no longer masked: they are not sent while one has the focus.
     async fn unless_kept(&self, writer: &Writer<'_>, step: &Step) -> Result<(), BrowserError> {
         let element = match &step.place {
             Some(ActionTarget::Element(_)) => self.aimed(writer, step).await,
             _ => self.page_element(&writer.grant.tab).await,
         };
-        // A page that a click has led away has no such field.
+        // The page may have changed after a click.
         let Ok(element) = element else { return Ok(()) };
         let said = self.run_on(&element, FOCUS, &[]).await?;
         let text = |key: &str| said[key].as_str().unwrap_or_default();
@@ -410,7 +410,7 @@ impl Chromium {
         Ok(Done::default())
     }
 
-    /// Why a page did not come, with our own reason where we refused it.
+    /// Returns why a page did not load, with our own reason if we refused it.
     fn failure(&self, tab: &str, url: &str, why: &str) -> String {
         if why.contains("TUNNEL_CONNECTION_FAILED") {
             let refused = self.network.as_ref().and_then(|it| it.refusal(url));
@@ -466,7 +466,7 @@ impl Chromium {
         Ok(Done::default())
     }
 
-    /// Closes a tab; where it is the browser's last one, an empty one takes its place, so that the browser stays.
+    /// Closes a tab; the last tab of the browser is replaced by an empty one, so that the browser keeps running.
     async fn close_tab(&self, writer: &Writer<'_>) -> Result<Done, BrowserError> {
         self.check_lease(writer.grant)?;
         let tab = &writer.grant.tab;

@@ -1,4 +1,4 @@
-//! Elements by their keys: code of ours that runs on them, and where they are.
+//! Elements by their keys: running scripts on them, and finding their position.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::provider::Target;
 const LOCATE: &str = include_str!("../scripts/locate.js");
 const OUTER: &str = include_str!("../scripts/outer.js");
 const TARGET: &str = include_str!("../scripts/target.js");
-/// Frames within frames.
+/// Maximum nesting of frames.
 const MAX_DEPTH: usize = 8;
-/// How long an element that cannot be clicked may take until it can.
+/// How long to wait until an element can be clicked.
 const COVER_TIMEOUT: Duration = Duration::from_millis(1_000);
-/// Pause between two looks at it.
+/// Pause between two checks.
 const COVER_PAUSE: Duration = Duration::from_millis(100);
 
-/// An element that code can be run on.
+/// An element on which scripts can run.
 pub(super) struct Element {
     pub(super) session: String,
     pub(super) frame: String,
@@ -32,10 +32,10 @@ pub(super) struct Element {
 }
 
 impl Chromium {
-    /// The element of a key.
+    /// Returns the element of a key.
     ///
     /// # Errors
-    /// [`BrowserError::Stale`] where it, or its document, is gone.
+    /// [`BrowserError::Stale`] if it or its document is gone.
     pub(super) async fn element(&self, tab: &str, key: &Key) -> Result<Element, BrowserError> {
         let stale = || BrowserError::Stale {
             reference: "That element".to_owned(),
@@ -71,7 +71,7 @@ impl Chromium {
         })
     }
 
-    /// The world of ours in a frame.
+    /// Returns our isolated world in a frame.
     pub(super) async fn world(
         &self,
         tab: &str,
@@ -107,7 +107,7 @@ impl Chromium {
         Ok(id)
     }
 
-    /// Runs code of ours on an element.
+    /// Runs a script on an element.
     pub(super) async fn run_on(
         &self,
         element: &Element,
@@ -121,7 +121,7 @@ impl Chromium {
             json!({ "objectId": element.object, "functionDeclaration": code, "arguments": arguments, "returnByValue": true, "awaitPromise": true }),
         );
         let mut answer = answer.await.map_err(|error| match error {
-            // Its document went while it ran.
+            // Its document was unloaded while it ran.
             BrowserError::Refused { message, .. }
                 if message.contains("context") || message.contains("object") =>
             {
@@ -143,7 +143,7 @@ impl Chromium {
         }
     }
 
-    /// The same, where the code says by `why` that something cannot be done.
+    /// The same for a script that reports in `why` that something cannot be done.
     pub(super) async fn ask_on(
         &self,
         element: &Element,
@@ -166,10 +166,10 @@ impl Chromium {
         }
     }
 
-    /// A point of the tab at which an element is hit, in view.
+    /// Returns a visible point of the tab at which a click hits the element.
     ///
     /// # Errors
-    /// [`BrowserError::NotDone`] where something else would be hit.
+    /// [`BrowserError::NotDone`] if something else would be hit.
     pub(super) async fn locate(
         &self,
         tab: &str,
@@ -209,7 +209,7 @@ impl Chromium {
         Ok(point)
     }
 
-    /// The point within the element's frame. What is in front of it may be on its way: menus and calendars slide in.
+    /// Returns the point within the element's frame. Retries, since menus and calendars may still be moving in front of it.
     async fn located(&self, element: &Element, action: &str) -> Result<Value, BrowserError> {
         let begun = Instant::now();
         loop {
@@ -240,12 +240,12 @@ impl Chromium {
         })
     }
 
-    /// Whether a checkbox or radio button is checked.
+    /// Returns whether a checkbox or radio button is checked.
     pub(super) async fn is_checked(&self, element: &Element) -> Result<bool, BrowserError> {
         Ok(self.run_on(element, TARGET, &[]).await?["checked"] == true)
     }
 
-    /// Gives a file to a field.
+    /// Sets the file of a field.
     pub(super) fn object_of<'a>(&self, element: &'a Element) -> &'a str {
         &element.object
     }

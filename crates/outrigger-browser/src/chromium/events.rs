@@ -1,4 +1,4 @@
-//! What the browser tells: targets, frames, loading, dialogs, console, requests, downloads, a person's clicks.
+//! Events of the browser: targets, frames, loading, dialogs, console, requests, downloads, clicks of the user.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 impl Chromium {
-    /// Takes an event. It must not wait: those after it are in line.
+    /// Handles an event. It must not block, because later events wait for it.
     pub(super) fn take(self: &Arc<Self>, event: &Event) {
         let Event {
             session,
@@ -67,7 +67,7 @@ impl Chromium {
         {
             let mut state = lock(&self.state);
             state.sessions.insert(session.clone(), tab.clone());
-            // The frame moves to a process of its own.
+            // The frame moves to a separate process.
             if let (true, Some(it)) = (kind == "iframe", state.tabs.get_mut(&tab)) {
                 let frame = it
                     .frames
@@ -81,9 +81,9 @@ impl Chromium {
         tokio::spawn(async move { this.set_up(&session, &tab).await });
     }
 
-    /// Workers, and tabs of others: they go on without us.
+    /// Workers, and tabs of others: they are resumed and detached.
     fn not_ours(&self, session: &str, parent: &str) {
-        // What a worker asks for is judged as what its page asks for.
+        // Requests of a worker are checked like those of its page.
         let is_of_page = lock(&self.state).sessions.contains_key(parent);
         if is_of_page {
             self.connection
@@ -91,7 +91,7 @@ impl Chromium {
         }
         let (connection, session) = (self.connection.clone(), session.to_owned());
         tokio::spawn(async move {
-            // Chromium drops a command that is still on its way to the target when we detach, and the target waits for ever.
+            // Chromium drops commands that have not reached the target when we detach, and the target would wait forever.
             let resumed = connection
                 .call(&session, "Runtime.runIfWaitingForDebugger", json!({}))
                 .await;
@@ -108,7 +108,7 @@ impl Chromium {
     fn new_tab(&self, session: &str, info: &Value) -> String {
         let mut state = lock(&self.state);
         let target = text(info, "targetId").to_owned();
-        // One that was lent to us before its browser's connection was lost.
+        // A tab that was lent to us before the connection was lost.
         if let Some(name) = state.tab_with(&target) {
             if let Some(tab) = state.tabs.get_mut(&name) {
                 tab.is_back(session);
@@ -148,7 +148,7 @@ impl Chromium {
         }
     }
 
-    /// A click or a key in a tab: ours, or a person's, who then has the tab.
+    /// A click or key in a tab: ours, or the user's, who then takes over the tab.
     fn touched(&self, session: &str, kind: &str) {
         let mut state = lock(&self.state);
         let Some(tab) = state.tab_of(session) else {
@@ -183,7 +183,7 @@ impl Chromium {
     }
 }
 
-/// Tabs that end or crash.
+/// Tabs that were closed or crashed.
 fn of_targets(state: &mut State, method: &str, params: &Value) {
     match method {
         "Target.targetDestroyed" | "Target.targetCrashed" => {
@@ -191,8 +191,8 @@ fn of_targets(state: &mut State, method: &str, params: &Value) {
                 return;
             };
             match (method, state.tabs.get_mut(&name)) {
-                // `Inspector.targetCrashed` is not looked at: it says the same once more, when the tab may be on its way back already, and of
-                // frames in processes of their own.
+                // `Inspector.targetCrashed` is ignored: it repeats this when the tab may already be recovering, and is also sent for
+                // frames in separate processes.
                 ("Target.targetCrashed", Some(tab)) => tab.crashed = true,
                 _ => state.forget_tab(&name),
             }
@@ -234,7 +234,7 @@ fn of_page(tab: &mut Tab, session: &str, method: &str, params: &Value) {
         }
         "Page.frameNavigated" => navigated(tab, session, &params["frame"]),
         "Page.frameDetached" => {
-            // It moves to another process, whose events say so.
+            // It moves to another process, which reports it.
             let frame = text(params, "frameId");
             let is_here = tab
                 .frames
@@ -267,7 +267,7 @@ fn of_page(tab: &mut Tab, session: &str, method: &str, params: &Value) {
     }
 }
 
-/// The worlds of ours in frames.
+/// Our isolated worlds in frames.
 fn of_worlds(tab: &mut Tab, session: &str, method: &str, params: &Value) {
     match method {
         "Runtime.executionContextCreated" => {
@@ -398,7 +398,7 @@ fn of_requests(tab: &mut Tab, method: &str, params: &Value) {
     }
 }
 
-/// A value that a page writes to its console.
+/// Formats a value that a page writes to its console.
 fn argument(value: &Value) -> String {
     match &value["value"] {
         Value::Null => match text(value, "description") {

@@ -1,4 +1,4 @@
-//! Whose frames are.
+//! The sites of frames.
 
 use futures_util::future::try_join_all;
 use outrigger_browser_core::snapshot::Key;
@@ -9,14 +9,14 @@ use super::Chromium;
 use crate::error::BrowserError;
 use crate::provider::FrameSite;
 
-/// The most frames around an element.
+/// Maximum number of frames around an element.
 const MAX_DEPTH: usize = 32;
 
 impl Chromium {
-    /// The sites of an element's frame and of those around it, from the innermost to the page; without an element those of all frames.
+    /// Returns the sites of an element's frame and its ancestors, from the innermost to the page; without an element, of all frames.
     ///
     /// # Errors
-    /// [`BrowserError::Stale`] where the element's document is gone; [`BrowserError::NotDone`] where a frame around it is not known.
+    /// [`BrowserError::Stale`] if the element's document is gone; [`BrowserError::NotDone`] if a frame around it is unknown.
     pub(super) async fn frames_of(
         &self,
         tab: &str,
@@ -39,7 +39,7 @@ impl Chromium {
             .map(|(id, session)| self.site_of(tab, id, session));
         match key {
             Some(_) => try_join_all(asked).await,
-            // One of a list may go meanwhile.
+            // A frame of the list may be removed meanwhile.
             None => {
                 let all = futures_util::future::join_all(asked).await;
                 Ok(all.into_iter().flatten().collect())
@@ -47,7 +47,7 @@ impl Chromium {
         }
     }
 
-    /// The site of a frame, as the frame itself says it in a world that no page has a hand in.
+    /// Returns the site of a frame, as reported by the frame in an isolated world that pages cannot change.
     pub(super) async fn site_of(
         &self,
         tab: &str,
@@ -72,7 +72,7 @@ impl Chromium {
     }
 }
 
-/// The frame of an element and those around it, up to the page.
+/// Returns the frame of an element and its ancestors, up to the page.
 fn around(tab: &super::state::Tab, key: &Key) -> Result<Vec<String>, BrowserError> {
     let Some((id, _)) = tab.frame_of(&key.document) else {
         return Err(BrowserError::Stale {

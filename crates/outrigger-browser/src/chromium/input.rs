@@ -1,4 +1,4 @@
-//! Clicks and keys. Everything that changes a tab goes through [`Writer`], which looks at the lease each time (C9, 6).
+//! Clicks and keys. Everything that changes a tab goes through [`Writer`], which checks the lease each time (C9, 6).
 
 use outrigger_browser_core::action::Point;
 use outrigger_browser_core::lease::Grant;
@@ -9,23 +9,23 @@ use super::Chromium;
 use super::keys::{self, Press};
 use crate::error::BrowserError;
 
-/// The longest text that is typed key by key; the rest is put in at once.
+/// Maximum length of text typed key by key; the rest is inserted at once.
 const MAX_KEYS: usize = 300;
-/// Points on the way of a drag.
+/// Intermediate points of a drag.
 const DRAG_STEPS: u32 = 6;
 
-/// Changes a tab in the name of a lease.
+/// Changes a tab under a lease.
 pub(super) struct Writer<'a> {
     pub(super) browser: &'a Chromium,
     pub(super) grant: &'a Grant,
-    /// Session of the protocol.
+    /// Protocol session.
     pub(super) session: String,
-    /// The document that the action is aimed at; nothing of it is sent once the page has moved on.
+    /// The document of the action; nothing is sent after the page has changed.
     pub(super) document: Option<String>,
 }
 
 impl Writer<'_> {
-    /// Gives a command that changes something.
+    /// Sends a command that changes something.
     pub(super) async fn call(
         &self,
         session: &str,
@@ -36,7 +36,7 @@ impl Writer<'_> {
         self.browser.connection.call(session, method, params).await
     }
 
-    /// Whether the page is still the one that the action was decided for.
+    /// Returns whether the page is still the one for which the action was decided.
     fn check_document(&self) -> Result<(), BrowserError> {
         let Some(document) = &self.document else {
             return Ok(());
@@ -51,7 +51,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Sends an event of the mouse or the keyboard. One that opens a dialog is not answered before that is, so it is not waited for.
+    /// Sends a mouse or keyboard event. If it opens a dialog, it is answered only after the dialog, so the answer is not awaited.
     async fn input(
         &self,
         method: &str,
@@ -114,7 +114,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Drags by the mouse; where the page has the browser drag (HTML), by its events.
+    /// Drags with the mouse; with drag events if the page uses HTML drag and drop.
     pub(super) async fn drag(&self, from: Point, to: Point) -> Result<(), BrowserError> {
         self.call(
             &self.session,
@@ -188,7 +188,7 @@ impl Writer<'_> {
             .await
     }
 
-    /// Types a text key by key, and what no key writes at once.
+    /// Types a text key by key; inserts characters without a key at once.
     pub(super) async fn type_keys(&self, text: &str) -> Result<(), BrowserError> {
         let end = text
             .char_indices()
@@ -213,7 +213,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Puts a text where the cursor is.
+    /// Inserts a text at the cursor.
     pub(super) async fn put(&self, text: &str) -> Result<(), BrowserError> {
         self.input("Input.insertText", json!({ "text": text }), None)
             .await

@@ -1,4 +1,4 @@
-//! Keys by their names, as the DevTools protocol wants them.
+//! Keys by name, in the form of the DevTools protocol.
 
 /// A key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(super) struct Press {
     pub(super) key: String,
     pub(super) code: String,
     pub(super) number: u32,
-    /// What it writes.
+    /// The text that it types.
     pub(super) text: String,
 }
 
@@ -55,7 +55,7 @@ const ALIASES: [(&str, &str); 8] = [
     ("Ctrl", "Control"),
 ];
 
-/// The bits of keys that are held.
+/// Bits of held modifier keys.
 pub(super) fn modifiers<'a>(held: impl IntoIterator<Item = &'a str>) -> Option<u32> {
     let mut bits = 0;
     for name in held {
@@ -70,7 +70,7 @@ pub(super) fn modifiers<'a>(held: impl IntoIterator<Item = &'a str>) -> Option<u
     Some(bits)
 }
 
-/// A key by its name, or a single character.
+/// Returns a key by its name, or for a single character.
 pub(super) fn key(name: &str) -> Option<Press> {
     let name = ALIASES
         .iter()
@@ -103,7 +103,7 @@ pub(super) fn key(name: &str) -> Option<Press> {
     })
 }
 
-/// A key with those that are held, as `Control+Shift+a`.
+/// Parses a key with modifiers, such as `Control+Shift+a`.
 pub(super) fn chord(text: &str) -> Option<(u32, Press)> {
     let (held, last) = match text.strip_suffix("++") {
         Some(held) => (held, "+"),

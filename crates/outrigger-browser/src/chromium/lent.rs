@@ -1,4 +1,4 @@
-//! What is different with the user's own browser, which its extension lends to us (`extension/src/relay`).
+//! Differences for the user's own browser, which its extension lends to us (`extension/src/relay`).
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::error::BrowserError;
 use crate::provider::{Done, Step};
 
 const PUT: &str = include_str!("../scripts/put.js");
-/// The largest file that is uploaded by its bytes.
+/// Maximum size of a file that is uploaded as bytes.
 const MAX_UPLOAD: u64 = 64 * 1024 * 1024;
-/// How long an extension whose worker was ended may take to come back: an alarm wakes it every 30 s.
+/// Timeout for an extension to reconnect after its worker was stopped: an alarm wakes it every 30 s.
 const BACK_TIMEOUT: Duration = Duration::from_secs(45);
-/// How long a tab that a page has opened may take until it is attached to.
+/// Timeout for attaching to a tab that a page has opened.
 const POPUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Chromium {
-    /// Where the browser is gone for a while, waits until it and our tabs in it are there again.
+    /// If the connection was lost, waits until the browser and our tabs are connected again.
     pub(super) async fn back(&self) -> Result<(), BrowserError> {
         if !self.is_lent {
             return Ok(());
@@ -43,7 +43,7 @@ impl Chromium {
         Ok(())
     }
 
-    /// What failed while the connection was lost may have been done in part, whatever it failed of in the end.
+    /// A failure during a lost connection may have had a partial effect, whatever the final error is.
     pub(super) fn unless_lost_since<T>(
         &self,
         losses: u64,
@@ -59,7 +59,7 @@ impl Chromium {
         }
     }
 
-    /// What cannot be done in it.
+    /// Returns an error for unsupported operations.
     pub(super) fn unless_impossible(&self, step: &Step) -> Result<(), BrowserError> {
         match step.kind {
             Kind::Download if self.is_lent => Err(BrowserError::Input(
@@ -70,7 +70,7 @@ impl Chromium {
         }
     }
 
-    /// Tabs that pages have opened are attached to after they have come: waits until those that are there are known.
+    /// Tabs opened by pages are attached after they exist: waits until all existing ones are known.
     pub(super) async fn popups_are_known(&self) {
         if !self.is_lent {
             return;
@@ -94,7 +94,7 @@ impl Chromium {
         self.until(POPUP_TIMEOUT, are_known).await;
     }
 
-    /// Gives a file to a field. The extension has no right to files of this machine, so the page gets the bytes.
+    /// Sets the file of a field. The extension cannot access files of this machine, so the page gets the bytes.
     pub(super) async fn put_file(
         &self,
         writer: &Writer<'_>,
@@ -116,7 +116,7 @@ impl Chromium {
         })
     }
 
-    /// For tests: any command, to a tab or to the browser.
+    /// For tests: sends any command to a tab or the browser.
     #[doc(hidden)]
     pub async fn command(
         &self,

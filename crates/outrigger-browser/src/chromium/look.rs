@@ -1,4 +1,4 @@
-//! A page as its accessibility tree has it, frames of other sites and closed shadow roots included.
+//! The accessibility tree of a page, including cross-origin frames and closed shadow roots.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::node::made;
 use crate::error::BrowserError;
 use crate::provider::{FrameSite, Look};
 
-/// The most elements of a page that are described.
+/// Maximum number of described elements of a page.
 const MAX_NODES: usize = 20_000;
-/// Frames within frames.
+/// Maximum nesting of frames.
 const MAX_DEPTH: usize = 8;
 
-/// Attributes that distinguish shapes.
+/// Attributes that distinguish graphical shapes.
 const SHAPE: [&str; 11] = [
     "fill",
     "stroke",
@@ -35,27 +35,27 @@ const SHAPE: [&str; 11] = [
     "points",
 ];
 
-/// Classes of an element that are said where it has no name, and the longest of them, in bytes.
+/// Number of classes shown for an element without a name, and their maximum length in bytes.
 const MAX_CLASSES: usize = 2;
 const MAX_CLASS: usize = 30;
 
-/// What stands in a part of the tree that says nothing beside the text that is there already.
+/// Roles whose text repeats that of their children.
 const REPEATING: [&str; 2] = ["InlineTextBox", "ListMarker"];
 
-/// What of the elements of a process the accessibility tree does not say.
+/// Facts about the elements of a process that are not in the accessibility tree.
 #[derive(Default)]
 pub(super) struct Details {
     pub(super) clickable: HashSet<i64>,
     pub(super) fields: HashMap<i64, FieldKind>,
-    /// What shapes look like, and what the page calls elements that are clicked.
+    /// The look of shapes, and the page's names of clickable elements.
     pub(super) hints: HashMap<i64, String>,
 }
 
-/// The tree of one frame.
+/// The accessibility tree of a frame.
 struct Part {
     document: String,
     nodes: Vec<Value>,
-    /// Frames in it, by the node of the element that holds each.
+    /// Its child frames, by the node of their element.
     inside: HashMap<i64, String>,
 }
 
@@ -117,7 +117,7 @@ impl Chromium {
         })
     }
 
-    /// The trees of frames that are still there. A frame may go while it is looked at; the page itself may not.
+    /// Returns the trees of existing frames. A frame may be removed meanwhile; the page itself may not.
     fn parts_there(
         &self,
         tab: &str,
@@ -175,7 +175,7 @@ impl Chromium {
         })
     }
 
-    /// Which elements listen for clicks, what fields hold, what shapes look like.
+    /// Returns which elements listen for clicks, the contents of fields, and the look of shapes.
     async fn details(&self, session: &str) -> Details {
         let taken = self
             .connection
@@ -233,7 +233,7 @@ impl<'a> Document<'a> {
         self.text(&self.nodes["nodeName"][place])
     }
 
-    /// Attributes of a node, as pairs.
+    /// Returns the attributes of a node as pairs.
     fn attributes(&self, list: &Value) -> Vec<(&'a str, &'a str)> {
         let list: Vec<&str> = items(list).map(|it| self.text(it)).collect();
         let pairs = list.chunks_exact(2);
@@ -247,7 +247,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Elements whose clicks are of what is in them.
+/// Elements whose click listeners belong to their content.
 const OUTER: [&str; 5] = ["LABEL", "HTML", "BODY", "#text", "#document"];
 
 impl Details {
@@ -273,7 +273,7 @@ impl Details {
         }
     }
 
-    /// What attributes say of fields, and of shapes without a name.
+    /// Reads attributes of fields, and of shapes without a name.
     fn describe(&mut self, node: i64, name: &str, attributes: &[(&str, &str)]) {
         let get = |key: &str| {
             attributes
@@ -310,7 +310,7 @@ impl Details {
         }
     }
 
-    /// The pointer is that of an element around it, which is what is clicked.
+    /// Returns whether the cursor is inherited from a parent, which is then the clickable element.
     fn is_inherited(&self, nodes: &Value, place: usize) -> bool {
         let mut at = index(&nodes["parentIndex"][place]);
         let mut left = 40;
@@ -328,7 +328,7 @@ impl Details {
     }
 }
 
-/// A number without what nobody sees of it.
+/// Rounds a number for display.
 fn rounded(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(number) => number.round().to_string(),
@@ -336,7 +336,7 @@ fn rounded(text: &str) -> String {
     }
 }
 
-/// What a page calls an element: by its id, or by its first classes.
+/// Returns the page's name of an element: its id, or its first classes.
 fn called(id: &str, classes: &str) -> String {
     if !id.is_empty() && id.len() <= MAX_CLASS {
         return format!("#{id}");
@@ -349,12 +349,12 @@ fn called(id: &str, classes: &str) -> String {
         .collect()
 }
 
-/// A page that is put together of its frames.
+/// A page assembled from its frames.
 struct Page {
     parts: HashMap<String, Part>,
     details: HashMap<String, Arc<Details>>,
     sessions: HashMap<String, String>,
-    /// Whose the frames are.
+    /// The sites of the frames.
     sites: HashMap<String, FrameSite>,
     nodes: Vec<Node>,
     frames: Vec<Inside>,
@@ -366,7 +366,7 @@ impl Page {
         Some(root["name"]["value"].as_str()?.to_owned())
     }
 
-    /// Adds what a frame shows at a depth.
+    /// Adds the content of a frame at a depth.
     fn add(&mut self, frame: &str, depth: usize, level: usize) {
         let Some(part) = self.parts.remove(frame) else {
             return;
@@ -403,7 +403,7 @@ impl Page {
                 self.frames.push(Inside {
                     holder,
                     end: self.nodes.len(),
-                    // One that does not say whose it is, is nobody's.
+                    // A frame that does not report its site has none.
                     site: self.sites.remove(inside).unwrap_or_default(),
                     denied: false,
                 });

@@ -1,4 +1,4 @@
-//! The providers `cdp` and `extension`: a Chromium over the DevTools protocol, our own or the user's.
+//! The providers `cdp` and `extension`: a Chromium over the DevTools protocol, started by us or the user's own.
 
 mod act;
 mod element;
@@ -37,71 +37,71 @@ use crate::perform;
 use crate::record::RecordFn;
 use crate::sites::Sites;
 
-/// The world of ours in each frame: pages do not see what is in it, and cannot change what our code uses.
+/// Our isolated world in each frame: pages cannot see or change it.
 const WORLD: &str = "outrigger";
-/// How a person's click comes from there.
+/// Binding by which it reports clicks of the user.
 const PERSON: &str = "outriggerPerson";
 const WATCH: &str = include_str!("../scripts/watch.js");
-/// How long the browser may take until it answers.
+/// Timeout for the browser to answer at the start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where the browser is.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// It is started, and ends with us.
+    /// Started by us; it ends with this program.
     Start {
         /// Program.
         program: PathBuf,
-        /// Without a window.
+        /// Run without a window.
         headless: bool,
-        /// More arguments.
+        /// Additional arguments.
         arguments: Vec<String>,
     },
-    /// It is there, at this WebSocket address.
+    /// A running browser at this WebSocket address.
     Running(String),
-    /// It is the user's own, and its extension connects to us.
+    /// The user's own browser, whose extension connects to us.
     Extension(Relay),
 }
 
 /// A Chromium.
 pub struct Chromium {
     connection: Connection,
-    /// The context that all of our tabs are in: its cookies and caches are nobody else's, and it goes with our connection.
+    /// The browser context of our tabs, with separate cookies and caches; it is closed with the connection.
     context: String,
-    /// The way out of one that we started.
+    /// The proxy of a browser that we started.
     network: Option<Network>,
-    /// Of the user's own browser: where its extension connects to.
+    /// For the user's own browser: the address to which its extension connects.
     listening: Mutex<Option<Listening>>,
-    /// It is the user's own.
+    /// Whether it is the user's own browser.
     is_lent: bool,
-    /// A folder of its own.
+    /// Private folder.
     folder: PathBuf,
     state: Mutex<State>,
-    /// Counts events, for those who wait for one.
+    /// Counts events, for callers that wait for one.
     changed: watch::Sender<u64>,
-    /// What is dragged, by session of the protocol.
+    /// Dragged data, by protocol session.
     drags: Mutex<HashMap<String, Value>>,
     /// Why a tab's last request was refused.
     refused: Mutex<HashMap<String, String>>,
-    /// A secret was typed: where it is not known what has the focus, it may be its field.
+    /// A secret was typed: if the focus is unknown, its field may have it.
     has_secret: AtomicBool,
     sites: Arc<Sites>,
-    /// Takes records of leases that do not count.
+    /// Receives records of invalid leases.
     record: RecordFn,
     begun: Instant,
     child: tokio::sync::Mutex<Option<Child>>,
 }
 
-/// A browser that answers.
+/// A browser that has answered.
 struct Reached {
     connection: Connection,
     events: UnboundedReceiver<Event>,
-    /// Of one that we started.
+    /// For a browser that we started.
     own: Option<(Child, Network)>,
     listening: Option<Listening>,
 }
 
-/// Starts a browser, or connects to the one that is there.
+/// Starts a browser, or connects to the running one.
 async fn reach(
     source: &Source,
     folder: &Path,
@@ -158,7 +158,7 @@ async fn reach(
     }
 }
 
-/// What is enabled of a target before it goes on. `interception` are the parameters of `Fetch.enable`.
+/// Enables protocol domains of a target before it is resumed. `interception` are the parameters of `Fetch.enable`.
 fn domains(interception: Value) -> [(&'static str, Value); 13] {
     [
         ("Page.enable", json!({})),
@@ -180,7 +180,7 @@ fn domains(interception: Value) -> [(&'static str, Value); 13] {
             "Page.setInterceptFileChooserDialog",
             json!({ "enabled": true }),
         ),
-        // A page in the background behaves as one that is looked at, so that the person's focus can be left where it is.
+        // A background page behaves like a visible one, so that the user's focus does not have to change.
         (
             "Emulation.setFocusEmulationEnabled",
             json!({ "enabled": true }),
@@ -256,7 +256,7 @@ impl Chromium {
         Ok(browser)
     }
 
-    /// From now on each tab of ours, those that pages open too, is attached to before it loads anything.
+    /// From now on, our tabs, including those that pages open, are attached before they load anything.
     async fn watch_targets(
         self: &Arc<Self>,
         mut events: UnboundedReceiver<Event>,
@@ -269,7 +269,7 @@ impl Chromium {
             }
         });
         if self.is_lent {
-            // Its downloads are the user's, and tabs are attached to as its extension says them.
+            // Its downloads belong to the user, and tabs are attached as its extension reports them.
             return Ok(());
         }
         let downloads = self.folder.join("downloads");
@@ -277,7 +277,7 @@ impl Chromium {
             "behavior": "allowAndName", "browserContextId": self.context, "downloadPath": downloads, "eventsEnabled": true,
         });
         if self.network.is_some() {
-            // First, for it switches events of downloads off. In a window of its own, somebody else saves nothing past the rules about files.
+            // First, because it disables download events. In a separate window, others cannot save files past the rules.
             let none = json!({ "behavior": "deny" });
             self.connection
                 .call("", "Browser.setDownloadBehavior", none)
@@ -296,10 +296,10 @@ impl Chromium {
             .map(drop)
     }
 
-    /// Enables what is needed of a tab, or of a frame in another process, and lets it go on.
+    /// Enables the needed domains of a tab, or of a frame in another process, and resumes it.
     ///
-    /// With a window, a tab in the background is drawn only while something captures it. Without that no picture of it is ever taken, and
-    /// clicks in frames of other sites go by what was drawn last. So it is captured all the time, as small as it can be.
+    /// With a window, a background tab is rendered only while something captures it. Otherwise screenshots would never complete, and
+    /// clicks in cross-origin frames would use an outdated layout. Therefore it is captured all the time, as small as possible.
     async fn set_up(&self, session: &str, tab: &str) {
         for (method, params) in domains(self.interception()) {
             self.connection.post(session, method, &params);
@@ -308,14 +308,14 @@ impl Chromium {
             .connection
             .call(session, "Page.getFrameTree", json!({}))
             .await;
-        // Its connection was lost meanwhile, and it is attached to anew.
+        // The connection was lost meanwhile, and it is attached again.
         let is_lost = self.is_lent && tree.is_err();
         let mut state = lock(&self.state);
         if let (Ok(tree), Some(it)) = (tree, state.tabs.get_mut(tab)) {
             let mut open = vec![&tree["frameTree"]];
             while let Some(part) = open.pop() {
                 let id = part["frame"]["id"].as_str().unwrap_or_default();
-                // Events that came meanwhile know better.
+                // Newer events take precedence.
                 if it
                     .frames
                     .get(id)
@@ -339,7 +339,7 @@ impl Chromium {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// A tab that there is.
+    /// Returns an existing tab.
     fn known<'s>(&self, state: &'s State, tab: &str) -> Result<&'s Tab, BrowserError> {
         state.tabs.get(tab).ok_or_else(|| {
             let open: Vec<&str> = state.tabs.keys().map(String::as_str).collect();
@@ -359,7 +359,7 @@ impl Chromium {
         })
     }
 
-    /// A tab whose page answers.
+    /// Returns a tab whose page responds.
     fn usable(&self, tab: &str) -> Result<(), BrowserError> {
         let state = lock(&self.state);
         let it = self.known(&state, tab)?;
@@ -374,12 +374,12 @@ impl Chromium {
         }
     }
 
-    /// Milliseconds of our clock, which leases are counted by.
+    /// Milliseconds of the clock used for leases.
     fn now(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether a lease counts, now (C9, 6). One that does not is in the audit.
+    /// Checks a lease (C9, 6). An invalid one is recorded in the audit.
     fn check_lease(&self, grant: &Grant) -> Result<(), BrowserError> {
         let now = self.now();
         let checked = lock(&self.state).leases.check(grant, now);
@@ -393,7 +393,7 @@ impl Chromium {
         lock(&self.state).tabs.keys().cloned().collect()
     }
 
-    /// Tabs that were not there before and that this one's page opened.
+    /// Returns new tabs that this tab's page opened.
     fn opened_by(&self, tab: &str, before: &[String]) -> Vec<String> {
         let state = lock(&self.state);
         let new = state

@@ -1,4 +1,4 @@
-//! An element of the accessibility tree, in our words.
+//! Converts elements of the accessibility tree.
 
 use outrigger_browser_core::field::FieldKind;
 use outrigger_browser_core::snapshot::{Key, Node};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::look::Details;
 
-/// Roles that are used, not read.
+/// Roles of interactive elements.
 const ACTIVE: [&str; 21] = [
     "button",
     "link",
@@ -31,7 +31,7 @@ const ACTIVE: [&str; 21] = [
     "canvas",
 ];
 
-/// An element of the accessibility tree, in our words.
+/// Converts an element of the accessibility tree.
 pub(super) fn made(
     node: &Value,
     role: &str,
@@ -71,14 +71,14 @@ pub(super) fn made(
         actionable: is_active && role != "text",
         role,
         name,
-        // Bullets say how long a password is.
+        // Bullets reveal the length of a password.
         value: value.filter(|_| field != Some(FieldKind::Password)),
         states,
         field,
     }
 }
 
-/// States that are worth a word, and whether it can have the focus.
+/// Returns the states that are shown, and whether the element is focusable.
 fn states(node: &Value) -> (Vec<String>, bool) {
     let (mut states, mut is_focusable) = (Vec::new(), false);
     for property in node["properties"].as_array().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What pages ask for: each request is judged before it is made, by whatever way: the model, a link, a redirect, a script.
+//! Requests of pages: each is checked before it is made, whether by the model, a link, a redirect or a script.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::Chromium;
 use crate::network::Network;
 
-/// Why a request that is refused fails, as pages and the tab's records see it.
+/// Error of a refused request, as seen by pages and the tab's records.
 const BLOCKED: &str = "BlockedByClient";
 
-/// The header by which our proxy says that an answer is its own, not the site's.
+/// Header that marks a response as one of our proxy, not of the site.
 const REFUSED: &str = "x-outrigger-refused";
 
 impl Chromium {
-    /// What of requests waits for us: each before it is made, and answers over plain HTTP, which may be those of our proxy.
+    /// Intercepted stages: all requests before they are made, and responses over plain HTTP, which may come from our proxy.
     pub(super) fn interception(&self) -> Value {
         let every = json!({ "urlPattern": "*" });
         match self.network {
@@ -26,7 +26,7 @@ impl Chromium {
         }
     }
 
-    /// Our proxy wants to know who asks; a site's question is the browser's.
+    /// Answers authentication requests of our proxy; those of sites are left to the browser.
     pub(super) fn log_in(&self, session: &str, params: &Value) {
         let login = self.network.as_ref().map(Network::login);
         let answer = match login.filter(|_| params["authChallenge"]["source"] == "Proxy") {
@@ -42,7 +42,7 @@ impl Chromium {
         );
     }
 
-    /// A request waits. It goes on, or is refused with the reason in the tab's records.
+    /// Handles an intercepted request. It is continued, or refused with the reason in the tab's records.
     pub(super) fn judge_request(self: &Arc<Self>, session: &str, params: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (id, url) = (text(&params["requestId"]), text(&params["request"]["url"]));
@@ -60,7 +60,7 @@ impl Chromium {
         });
     }
 
-    /// An answer goes on to the page; one of our proxy is a failure, as it were without the proxy.
+    /// Passes a response to the page; one of our proxy becomes a failure, as it would be without the proxy.
     fn pass_answer(&self, session: &str, id: &str, url: &str, params: &Value) {
         let refusal = self.network.as_ref().and_then(|it| it.refusal(url));
         let Some(reason) = failure_of(params, refusal) else {
@@ -97,7 +97,7 @@ impl Chromium {
         );
     }
 
-    /// A refusal is in the tab's console.
+    /// Writes a refusal to the tab's console.
     fn note_refusal(&self, session: &str, url: &str, why: &str) {
         if let Some(tab) = lock(&self.state).tab_of(session) {
             let name = tab.info.tab.clone();
@@ -111,7 +111,7 @@ impl Chromium {
     }
 }
 
-/// What an answer of our proxy is for a page; `None` for a site's. `refusal` is why the proxy refused its host last.
+/// Returns the failure for a response of our proxy; `None` for a site's. `refusal` is the proxy's last reason for its host.
 fn failure_of(params: &Value, refusal: Option<&str>) -> Option<&'static str> {
     let headers = params["responseHeaders"].as_array()?;
     let named = headers.iter().find(|it| {
@@ -121,7 +121,7 @@ fn failure_of(params: &Value, refusal: Option<&str>) -> Option<&'static str> {
     });
     let code = match named {
         Some(header) => header["value"].as_str().unwrap_or_default(),
-        // Chromium empties an answer that a page may not read (opaque response blocking), headers included.
+        // Chromium removes the content and headers of a response that a page may not read (opaque response blocking).
         None if headers.is_empty() => refusal?,
         None => return None,
     };

@@ -1,4 +1,4 @@
-//! The trait that tools use, over all of it.
+//! Implements the provider trait.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::provider::{
 const MARK: &str = include_str!("../scripts/mark.js");
 const UNMARK: &str =
     "for (const mark of document.querySelectorAll('[outrigger-mark]')) mark.remove()";
-/// How long a page may take to come.
+/// Timeout for a page to load.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The largest body of an answer that is shown, in bytes.
+/// Maximum size of a shown response body, in bytes.
 const MAX_BODY: usize = 20_000;
 
 impl Provider for Chromium {
@@ -71,7 +71,7 @@ impl Provider for Chromium {
                 let grant = self.acquire(&tab, owner)?;
                 let step = Step::navigate(url, wait);
                 if let Err(error) = self.step(&grant, &step).await {
-                    // A page that does not come leaves no tab behind.
+                    // If the page does not load, the tab is closed.
                     let _ = self.close_safely(&tab).await;
                     return Err(error);
                 }
@@ -239,7 +239,7 @@ impl Provider for Chromium {
             let child = self.child.lock().await.take();
             let Some(mut child) = child else {
                 let leave = json!({ "browserContextId": self.context });
-                // Its connection may be gone already.
+                // The connection may already be closed.
                 let _ = self
                     .connection
                     .call("", "Target.disposeBrowserContext", leave)
@@ -260,7 +260,7 @@ impl Provider for Chromium {
 }
 
 impl Step {
-    /// Leads a tab somewhere.
+    /// Navigates a tab.
     #[must_use]
     pub fn navigate(url: &str, wait: Duration) -> Self {
         Self {
@@ -269,7 +269,7 @@ impl Step {
         }
     }
 
-    /// A step of a kind, with nothing else said.
+    /// Returns a step of a kind with default values.
     #[must_use]
     pub fn of(kind: Kind, wait: Duration) -> Self {
         Self {
@@ -296,7 +296,7 @@ impl Step {
 /// For tests.
 #[doc(hidden)]
 impl Chromium {
-    /// A click that nobody has announced: a person's.
+    /// Simulates a click of the user.
     pub async fn as_person(&self, tab: &str, at: outrigger_browser_core::action::Point) {
         let session = self.session_of(tab).unwrap_or_default();
         for kind in ["mousePressed", "mouseReleased"] {
@@ -308,17 +308,17 @@ impl Chromium {
         }
     }
 
-    /// Crashes the page of a tab, and waits until the browser reports it.
+    /// Crashes the page of a tab and waits until the browser reports it.
     pub async fn crash(&self, tab: &str) {
         let session = self.session_of(tab).unwrap_or_default();
         self.connection.post(&session, "Page.crash", &json!({}));
         let mut changes = self.changed.subscribe();
         let has_crashed = |_: &u64| lock(&self.state).tabs.get(tab).is_none_or(|it| it.crashed);
-        // An error: the browser is gone.
+        // An error means that the browser is gone.
         let _ = changes.wait_for(has_crashed).await;
     }
 
-    /// Ends the browser as a crash does.
+    /// Kills the browser like a crash.
     pub async fn kill(&self) {
         if let Some(child) = self.child.lock().await.take() {
             child.kill_tree();
@@ -333,7 +333,7 @@ impl Chromium {
         Ok(self.known(&state, tab)?.session.clone())
     }
 
-    /// The root element of a tab's page.
+    /// Returns the root element of a tab's page.
     pub(super) async fn page_element(
         &self,
         tab: &str,
@@ -359,13 +359,13 @@ impl Chromium {
         self.element(tab, &Key { document, node }).await
     }
 
-    /// Closes a tab. A browser whose last tab goes ends, so an empty one takes its place.
+    /// Closes a tab. A browser exits with its last tab, so that is replaced by an empty one.
     pub(super) async fn close_safely(&self, tab: &str) -> Result<(), BrowserError> {
         let target = {
             let state = lock(&self.state);
             self.known(&state, tab)?.target.clone()
         };
-        // Of the user's own browser we know our tabs alone; its extension keeps the last one.
+        // In the user's own browser we know only our tabs; its extension keeps the last one open.
         let all = self
             .connection
             .call("", "Target.getTargets", json!({}))
@@ -426,7 +426,7 @@ impl Chromium {
         }
         for (reference, key) in &frame.marked {
             if let Ok(element) = self.element(tab, key).await {
-                // One that is gone gets no mark.
+                // An element that is gone gets no mark.
                 let _ = self
                     .run_on(&element, MARK, &[reference.as_str().into()])
                     .await;

@@ -1,4 +1,4 @@
-//! What is known of a browser from its events.
+//! The state of a browser, collected from its events.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -9,22 +9,22 @@ use outrigger_browser_core::lease::Leases;
 
 use crate::provider::{ConsoleLine, Dialog, Mark, Recorded, RequestLine, TabInfo};
 
-/// Lines of the console, and requests, that are kept of a tab.
+/// Maximum number of stored console lines and requests per tab.
 const MAX_KEPT: usize = 500;
-/// The longest text of a line of the console, in bytes.
+/// Maximum length of a console line, in bytes.
 const MAX_TEXT: usize = 4_000;
-/// How long an event that we caused may take to come back.
+/// Timeout for an input event that we caused to be reported back.
 const OWN_EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Everything, behind one lock that nobody holds while waiting.
+/// The whole state, behind one lock that is not held while waiting.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) leases: Leases,
-    /// By their names.
+    /// By name.
     pub(super) tabs: BTreeMap<String, Tab>,
-    /// Sessions of the protocol, with the tab that they belong to.
+    /// Protocol sessions with their tabs.
     pub(super) sessions: HashMap<String, String>,
-    /// Sessions of ours that open a tab, by its target: the tab's event may come before the answer.
+    /// Sessions that are opening a tab, by target: the tab's event may arrive before the answer.
     pub(super) opening: HashMap<String, String>,
     pub(super) last_tab: u64,
 }
@@ -34,12 +34,12 @@ pub(super) struct State {
 pub(super) struct Tab {
     pub(super) info: TabInfo,
     pub(super) target: String,
-    /// Session of the protocol.
+    /// Protocol session.
     pub(super) session: String,
     /// Its main frame.
     pub(super) main: String,
     pub(super) frames: HashMap<String, Frame>,
-    /// Frames that load.
+    /// Loading frames.
     pub(super) loading: HashSet<String>,
     pub(super) dialog: Option<Dialog>,
     pub(super) crashed: bool,
@@ -51,19 +51,19 @@ pub(super) struct Tab {
     request_count: u64,
     request_ids: HashMap<String, u64>,
     downloads: Vec<Kept>,
-    /// Clicks and keys that we have sent and that have not come back yet.
+    /// Clicks and keys that we have sent and that were not reported back yet.
     own: HashMap<String, Vec<Instant>>,
 }
 
 /// A frame of a page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frame {
-    /// Session of the protocol: that of its process.
+    /// Protocol session of its process.
     pub(super) session: String,
     pub(super) parent: Option<String>,
     /// The document that it shows.
     pub(super) document: String,
-    /// The world of ours in it.
+    /// Our isolated world in it.
     pub(super) world: Option<i64>,
 }
 
@@ -76,7 +76,7 @@ struct Kept {
 }
 
 impl Tab {
-    /// A tab that nothing is known of yet: the name of a target is that of its main frame.
+    /// Creates a tab without further information: the ID of a target is that of its main frame.
     pub(super) fn new(session: &str, target: String) -> Self {
         Self {
             session: session.to_owned(),
@@ -86,7 +86,7 @@ impl Tab {
         }
     }
 
-    /// Nothing that was asked of it is there any more; what it shows is not known.
+    /// Resets the tab: pending requests are lost, and its content is unknown.
     pub(super) fn is_back(&mut self, session: &str) {
         session.clone_into(&mut self.session);
         let frame = Frame {
@@ -100,7 +100,7 @@ impl Tab {
         self.is_ready = false;
     }
 
-    /// How far its records go.
+    /// Returns the current position of its records.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             requests: self.request_count,
@@ -109,7 +109,7 @@ impl Tab {
         }
     }
 
-    /// What was recorded since.
+    /// Returns the records since a mark.
     pub(super) fn recorded(&self, since: Mark) -> Recorded {
         let downloads = self
             .downloads
@@ -137,7 +137,7 @@ impl Tab {
         }
     }
 
-    /// The last complete download since, with its file.
+    /// Returns the last complete download since a mark, with its file.
     pub(super) fn downloaded(&self, since: Mark) -> Option<(String, PathBuf)> {
         let new = usize::try_from(since.downloads).ok()?;
         let mut new = self.downloads.iter().skip(new);
@@ -162,7 +162,7 @@ impl Tab {
         push(&mut self.console, line);
     }
 
-    /// A request is made. A redirect is another one with the same id.
+    /// Records a request. A redirect is another request with the same ID.
     pub(super) fn asks(&mut self, id: &str, method: &str, url: &str, kind: &str) {
         self.request_count += 1;
         let request = Request {
@@ -184,19 +184,19 @@ impl Tab {
         }
     }
 
-    /// The request with this id of the protocol.
+    /// Returns the request with this protocol ID.
     pub(super) fn request(&mut self, id: &str) -> Option<&mut RequestLine> {
         let number = *self.request_ids.get(id)?;
         self.requests.iter_mut().find(|it| it.number == number)
     }
 
-    /// The id of a request in the protocol.
+    /// The protocol ID of a request.
     pub(super) fn request_id(&self, number: u64) -> Option<String> {
         let mut ids = self.request_ids.iter();
         ids.find(|(_, it)| **it == number).map(|(id, _)| id.clone())
     }
 
-    /// Whether a request since then is not answered yet, of a kind that changes the page.
+    /// Returns whether a request since a mark that can change the page is still unanswered.
     pub(super) fn waits_since(&self, since: Mark) -> bool {
         let open = |it: &&RequestLine| {
             it.number > since.requests && it.request.status.is_none() && it.failure.is_none()
@@ -227,7 +227,7 @@ impl Tab {
             .is_some()
     }
 
-    /// We are about to send a click or a key.
+    /// Records that we are about to send a click or key.
     pub(super) fn will_send(&mut self, kind: &str) {
         self.own
             .entry(kind.to_owned())
@@ -235,7 +235,7 @@ impl Tab {
             .push(Instant::now());
     }
 
-    /// A click or a key has come back. Whether it is one of ours.
+    /// Handles a reported click or key; returns whether it is one of ours.
     pub(super) fn is_own(&mut self, kind: &str) -> bool {
         let Some(sent) = self.own.get_mut(kind) else {
             return false;
@@ -244,7 +244,7 @@ impl Tab {
         sent.pop().is_some()
     }
 
-    /// A frame is gone, with those in it.
+    /// Removes a frame with its children.
     pub(super) fn forget_frame(&mut self, frame: &str) {
         self.frames.remove(frame);
         self.loading.remove(frame);
@@ -259,7 +259,7 @@ impl Tab {
         }
     }
 
-    /// The frame that shows a document.
+    /// Returns the frame of a document.
     pub(super) fn frame_of(&self, document: &str) -> Option<(&String, &Frame)> {
         self.frames
             .iter()
@@ -275,20 +275,20 @@ fn push<T>(kept: &mut VecDeque<T>, new: T) {
 }
 
 impl State {
-    /// The tab of a session of the protocol.
+    /// Returns the tab of a protocol session.
     pub(super) fn tab_of(&mut self, session: &str) -> Option<&mut Tab> {
         let tab = self.sessions.get(session)?;
         self.tabs.get_mut(tab)
     }
 
-    /// The tab with this target.
+    /// Returns the tab of a target.
     pub(super) fn tab_with(&self, target: &str) -> Option<String> {
         let mut tabs = self.tabs.iter();
         tabs.find(|(_, tab)| tab.target == target)
             .map(|(name, _)| name.clone())
     }
 
-    /// The browser is gone for a while, and tabs with it.
+    /// The connection to the browser is lost.
     pub(super) fn are_away(&mut self) {
         for tab in self.tabs.values_mut() {
             tab.is_ready = false;
@@ -296,7 +296,7 @@ impl State {
         }
     }
 
-    /// A tab is gone.
+    /// Removes a tab.
     pub(super) fn forget_tab(&mut self, tab: &str) {
         self.tabs.remove(tab);
         self.sessions.retain(|_, it| it != tab);

@@ -1,4 +1,4 @@
-//! Waiting for what the browser tells, and until a page has settled after an action.
+//! Waiting for events, and for a page to settle after an action.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::error::BrowserError;
 use crate::provider::{Dialog, Mark};
 
 const SETTLE: &str = include_str!("../scripts/settle.js");
-/// How long a page may take to draw what an action has set off.
+/// Timeout for a page to render the effect of an action.
 const DRAW_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// How long requests of the page that an action has set off are waited for.
+/// How long to wait for requests caused by an action.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 impl Chromium {
-    /// The first answer of `found`, which is asked again after each event; `None` when time is up.
+    /// Returns the first result of `found`, which is called after each event; `None` after the timeout.
     pub(super) async fn until<T>(
         &self,
         wait: Duration,
@@ -41,7 +41,7 @@ impl Chromium {
         }
     }
 
-    /// Ends when a dialog of a tab opens, or the tab goes.
+    /// Completes when a dialog of a tab opens, or the tab is closed.
     pub(super) async fn dialog_opens(&self, tab: &str) {
         let open = |state: &State| {
             state
@@ -71,7 +71,7 @@ impl Chromium {
             .unwrap_or_default()
     }
 
-    /// Until a tab shows a document and has loaded it, or has a dialog open.
+    /// Waits until a tab has loaded its document, or has an open dialog.
     pub(super) async fn loaded(&self, tab: &str, document: Option<&str>, wait: Duration) {
         self.until(wait, |state| {
             let Some(it) = state.tabs.get(tab) else {
@@ -85,7 +85,7 @@ impl Chromium {
         .await;
     }
 
-    /// After an action: what it has set off is drawn, the page that it leads to is there, what it asked for has come.
+    /// Waits after an action until its effect is rendered, the next page is loaded, and its requests are answered.
     pub(super) async fn settle(&self, tab: &str, since: Mark, wait: Duration) {
         let drawn = timeout(DRAW_TIMEOUT, self.draw(tab));
         tokio::select! {

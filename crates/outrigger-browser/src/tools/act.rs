@@ -1,4 +1,4 @@
-//! The tools that change something.
+//! Tools that change something.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -27,13 +27,13 @@ use crate::error::BrowserError;
 use crate::perform::{Outcome, Planned};
 use crate::provider::{FrameSite, Mark, Provider, Step};
 
-/// How long a page may take to come.
+/// Timeout for a page to load.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a download may take.
+/// Timeout of a download.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(100);
-/// Tokens of what has changed after an action.
+/// Token budget for changes after an action.
 const CHANGES: usize = 1_000;
-/// The answer by which a person lets an agent go on.
+/// The answer with which the user lets an agent continue.
 const YES: &str = "Go on";
 
 fn refused(error: BrowserError, url: &str) -> ToolError {
@@ -92,7 +92,7 @@ pub(super) async fn open(
     Ok(output(url.clone(), said, json!({ "tab": tab, "url": url })))
 }
 
-/// What the model reads of a page that was opened.
+/// Returns the model's text for an opened page.
 fn arrived(provider: &dyn Provider, tab: &str, snapshot: &Snapshot, budget: usize) -> String {
     let mut said = format!("{tab}\n");
     let host = host_of(&snapshot.url);
@@ -108,7 +108,7 @@ fn arrived(provider: &dyn Provider, tab: &str, snapshot: &Snapshot, budget: usiz
     said + &shown(snapshot, &snapshot.lines, budget, 1)
 }
 
-/// A person, or a rule that names it, has allowed an address: where it is of this machine, its origin may be shown from now on.
+/// After the user or a rule that names it has allowed a local address, its origin may be shown.
 async fn lead_to(browser: &Browser, url: &Url) -> Result<(), BrowserError> {
     if outrigger_net::is_local(url) {
         browser.options.sites.allow(url);
@@ -120,7 +120,7 @@ async fn lead_to(browser: &Browser, url: &Url) -> Result<(), BrowserError> {
     })
 }
 
-/// A page has led the tab somewhere else: what rules say of that decides whether it is shown.
+/// After a page navigated the tab elsewhere, checks whether rules allow showing it.
 async fn stays_allowed(
     browser: &Browser,
     provider: &dyn Provider,
@@ -144,7 +144,7 @@ async fn stays_allowed(
     if asked.is_err() {
         let owner = browser.owner(ctx.call.session_id.as_str(), &ctx.call.agent);
         if let Ok(grant) = provider.acquire(tab, &owner) {
-            // It is not shown either way.
+            // It is not shown in either case.
             let _ = provider
                 .act(&grant, &Step::navigate("about:blank", LOAD_TIMEOUT))
                 .await;
@@ -153,7 +153,7 @@ async fn stays_allowed(
     asked
 }
 
-/// Asks a person; without one the answer is no.
+/// Asks the user; if nobody can be asked, the answer is no.
 async fn person_agrees(ctx: &ToolContext, header: &str, question: String) -> bool {
     let choice = |label: &str| Choice {
         label: label.to_owned(),
@@ -222,7 +222,7 @@ pub(super) async fn run(
     Ok(answer)
 }
 
-/// Opens a tab with nothing in it.
+/// Opens an empty tab.
 async fn open_empty(browser: &Browser, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let provider = browser.started().await?;
     let session = ctx.call.session_id.as_str();
@@ -237,7 +237,7 @@ async fn open_empty(browser: &Browser, ctx: &ToolContext) -> Result<ToolOutput, 
     ))
 }
 
-/// The lease for an action, with a person's word where one is needed: after a person took the tab, and at sites where each change needs it.
+/// Acquires the lease for an action, with the user's approval if needed: after the user took the tab, and at sites that require it.
 async fn leased(
     browser: &Browser,
     provider: &dyn Provider,
@@ -278,7 +278,7 @@ async fn leased(
     Ok(grant)
 }
 
-/// What rules say of the frames that an action may reach. The tab's address has been asked about.
+/// Checks rules for the frames that an action can reach. The tab's address has been checked before.
 async fn frames_allowed(planned: &Planned, ctx: &ToolContext) -> Result<(), ToolError> {
     let urls = others(&planned.tab.url, &planned.frames);
     if let Some(denied) = urls.iter().find(|it| ctx.host.denies_address(it)) {
@@ -293,7 +293,7 @@ async fn frames_allowed(planned: &Planned, ctx: &ToolContext) -> Result<(), Tool
     Ok(())
 }
 
-/// An action in words, without what is typed.
+/// Describes an action, without the typed text.
 fn words(action: &Action, planned: &Planned) -> String {
     format!(
         "{} {}",
@@ -304,7 +304,7 @@ fn words(action: &Action, planned: &Planned) -> String {
     .to_owned()
 }
 
-/// What the model reads of an action.
+/// Returns the model's text for an action.
 fn answer(
     browser: &Browser,
     action: &Action,
@@ -373,7 +373,7 @@ fn changed(before: Option<&Snapshot>, now: &Snapshot) -> String {
     }
 }
 
-/// A copy of the file that is uploaded, as it is now: what was allowed is what is sent.
+/// Copies the file to upload, so that exactly what was approved is sent.
 fn staged(
     browser: &Browser,
     action: &Action,
@@ -393,7 +393,7 @@ fn staged(
     Ok(staged)
 }
 
-/// Puts a download where it was wanted.
+/// Moves a download to its destination.
 async fn taken_in(
     provider: &dyn Provider,
     tab: &str,

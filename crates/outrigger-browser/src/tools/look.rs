@@ -1,4 +1,4 @@
-//! The tools that read.
+//! Tools that read.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::error::BrowserError;
 use crate::perform::verified;
 use crate::provider::{Frame, Mark, Provider, TabInfo};
 
-/// Tokens of a snapshot where nothing is said.
+/// Default token budget of a snapshot.
 pub(super) const BUDGET: usize = 3_000;
-/// Lines of a list where nothing is said.
+/// Default number of lines of a list.
 const LINES: usize = 50;
-/// References that are drawn on a picture.
+/// Maximum number of references drawn on a screenshot.
 const MAX_MARKS: usize = 120;
 
 fn whole(input: &Value, key: &str) -> Option<usize> {
@@ -31,7 +31,7 @@ fn whole(input: &Value, key: &str) -> Option<usize> {
         .and_then(|it| usize::try_from(it).ok())
 }
 
-/// The tab of a call.
+/// Returns the tab of a call.
 pub(super) fn tab(
     browser: &Browser,
     input: &Value,
@@ -49,7 +49,7 @@ pub(super) fn output(title: String, output: String, metadata: Value) -> ToolOutp
     }
 }
 
-/// A snapshot within a budget, marked as what it is.
+/// Returns a snapshot within a budget, marked as untrusted.
 pub(super) fn shown(
     snapshot: &Snapshot,
     lines: &[snapshot::Line],
@@ -119,7 +119,7 @@ pub(super) async fn snapshot(
     ))
 }
 
-/// The other tabs of the session, in a line.
+/// Lists the other tabs of the session in one line.
 pub(super) fn others(browser: &Browser, ctx: &ToolContext) -> String {
     let Ok(provider) = browser.current() else {
         return String::new();
@@ -226,7 +226,7 @@ pub(super) async fn screenshot(
         .picture(&tab.tab, &frame)
         .await
         .map_err(|error| error.withheld(&denies(ctx)))?;
-    // A frame may have come meanwhile.
+    // A frame may have been added meanwhile.
     nothing_denied(&*provider, &tab.tab, ctx).await?;
     Ok(ToolOutput {
         title: tab.url.clone(),
@@ -239,14 +239,14 @@ pub(super) async fn screenshot(
     })
 }
 
-/// A picture has what frames show: with one whose address a rule denies there is none.
+/// A screenshot contains the content of frames, so it is refused if a rule denies the address of one.
 async fn nothing_denied(
     provider: &dyn Provider,
     tab: &str,
     ctx: &ToolContext,
 ) -> Result<(), ToolError> {
     let is_denied = denies(ctx);
-    // Behind a dialog no frame answers.
+    // While a dialog is open no frame responds.
     if let Some(open) = provider.dialog(tab) {
         return Err(BrowserError::Dialog(open).withheld(&is_denied).into());
     }

@@ -21,13 +21,13 @@ use url::Url;
 use crate::desk::Browser;
 use crate::error::BrowserError;
 
-/// The permission whose patterns are addresses of pages.
+/// Permission whose patterns are addresses of pages.
 pub const PERMISSION: &str = "browser";
-/// The permission for code in pages.
+/// Permission for JavaScript in pages.
 const EVAL: &str = "browser_eval";
-/// What the tools come from.
+/// Source of the tools.
 pub const SOURCE: &str = "browser";
-/// The longest call: expectations, queue and loading together.
+/// Maximum duration of a call: expectations, queue and loading together.
 const DEADLINE: Duration = Duration::from_secs(150);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ struct BrowserTool {
 /// Registers the tools of a browser.
 ///
 /// # Errors
-/// A defect of a tool's description.
+/// The description of a tool is invalid.
 pub fn register(runtime: &ToolRuntime, browser: &Arc<Browser>) -> Result<(), ToolError> {
     for does in Use::ALL {
         if does != Use::Eval || browser.options.eval {
@@ -107,12 +107,12 @@ fn action(input: &Value) -> Result<Action, ToolError> {
         .map_err(|error| ToolError::failed(format!("browser_action: {error}")))
 }
 
-/// Whether a rule of an agent denies a page.
+/// Returns whether a rule of an agent denies a page.
 fn denies(ctx: &ToolContext) -> impl Fn(&str) -> bool + Send + Sync {
     |url| ctx.host.denies_page(url)
 }
 
-/// An address that a call names.
+/// Parses the address of a call.
 fn address(url: &str) -> Result<Url, ToolError> {
     let parsed = Url::parse(url)
         .ok()
@@ -126,7 +126,7 @@ fn address(url: &str) -> Result<Url, ToolError> {
     Ok(url)
 }
 
-/// The question about a page.
+/// Returns the permission question about a page.
 fn ask(permission: &str, url: &str, metadata: Value) -> PermissionAsk {
     let always = Url::parse(url).ok().filter(Url::has_host);
     PermissionAsk {
@@ -141,7 +141,7 @@ fn ask(permission: &str, url: &str, metadata: Value) -> PermissionAsk {
     }
 }
 
-/// The questions about an address that is led to: the rules about hosts count, and those about the browser.
+/// Returns the permission questions about opening an address: rules about hosts and about the browser apply.
 fn ask_address(url: &str, ctx: &ToolContext) -> Result<Vec<PermissionAsk>, ToolError> {
     let asked = address(url)?.to_string();
     if ctx.host.denies_address(&asked) {

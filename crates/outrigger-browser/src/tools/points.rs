@@ -1,4 +1,4 @@
-//! Where plugins are asked and notified: `cdp.before_action`, `cdp.after_action`, `cdp.after_verify`, `cdp.on_error`.
+//! Hook points of the browser: `cdp.before_action`, `cdp.after_action`, `cdp.after_verify`, `cdp.on_error`.
 
 use outrigger_kernel::hooks::points::cdp::{
     self, Action, after_action, after_verify, before_action, on_error,
@@ -9,14 +9,14 @@ use outrigger_tools::{ToolContext, ToolError, with_context};
 
 use crate::perform::Planned;
 
-/// An action, as plugins read it.
+/// An action, for plugins.
 pub(super) struct Points<'a> {
     ctx: &'a ToolContext,
     action: Action<'a>,
 }
 
 impl<'a> Points<'a> {
-    /// Of an action on a tab.
+    /// Creates it for an action on a tab.
     pub(super) fn of(planned: &'a Planned, ctx: &'a ToolContext) -> Self {
         Self {
             ctx,
@@ -34,7 +34,7 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// Of something that has no target: `open`, `verify`, `eval`.
+    /// Creates it for a call without a target: `open`, `verify`, `eval`.
     pub(super) fn plain(
         action: &'a str,
         risk: &'a str,
@@ -57,7 +57,7 @@ impl<'a> Points<'a> {
         Self { ctx, action }
     }
 
-    /// Whether plugins let it be done.
+    /// Calls the hooks before an action.
     ///
     /// # Errors
     /// [`ToolError::Blocked`] with the plugin's text.
@@ -69,14 +69,14 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// It was sent: what plugins add for the model.
+    /// Calls the hooks after an action was sent; returns their context for the model.
     pub(super) async fn after(&self) -> String {
         let (point, payload) = after_action::Input(self.action).call(&Context::default());
         let verdict = self.ctx.host.hooks(point, payload).await;
         with_context(String::new(), &verdict.output)
     }
 
-    /// Its verdict is known, and stays: what plugins add for the model.
+    /// Calls the hooks after verification, which cannot change the verdict; returns their context for the model.
     pub(super) async fn verified(&self, status: &'static str, unmet: &str) -> String {
         let input = after_verify::Input {
             action: self.action,
@@ -90,7 +90,7 @@ impl<'a> Points<'a> {
         with_context(String::new(), &verdict.output)
     }
 
-    /// It was not done: the error, with what plugins add.
+    /// Calls the hooks after a failure; returns the error with their context.
     pub(super) async fn failed(&self, error: ToolError) -> ToolError {
         let message = error.to_string();
         let input = on_error::Input {

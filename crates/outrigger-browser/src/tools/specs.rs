@@ -1,4 +1,4 @@
-//! What the model reads of the tools.
+//! Descriptions of the tools for the model.
 
 use outrigger_browser_core::action::Kind;
 use outrigger_protocol::tool::ToolSpec;
@@ -95,7 +95,7 @@ fn properties(does: Use) -> (Value, &'static [&'static str]) {
     }
 }
 
-/// The specification of a tool.
+/// Returns the specification of a tool.
 pub(super) fn of(does: Use) -> ToolSpec {
     let (name, description) = match does {
         Use::Open => ("browser_open", OPEN),
