@@ -1,4 +1,4 @@
-//! What can be done to a page, as `browser_action` takes it, and what each action risks.
+//! Actions on a page, as `browser_action` accepts them, and their risks.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -36,24 +36,24 @@ pub enum Kind {
     TabSwitch,
 }
 
-/// How much an action risks.
+/// Risk of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
-    /// It changes nothing but what is in view.
+    /// It changes only the viewport.
     Look,
-    /// It leads somewhere else.
+    /// It navigates.
     Navigate,
-    /// It changes what is on the page.
+    /// It changes the page.
     Input,
-    /// It may send something, or buy it.
+    /// It may submit or buy something.
     Submit,
-    /// It hands out a file, or takes one in.
+    /// It uploads or downloads a file.
     File,
 }
 
 impl Risk {
-    /// As hooks and the audit name it.
+    /// Returns the name in hooks and the audit.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Risk {
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 22] = [
         Self::Click,
         Self::DoubleClick,
@@ -93,7 +93,7 @@ impl Kind {
         Self::TabSwitch,
     ];
 
-    /// As the tool takes it.
+    /// Returns the name in the tool's arguments.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,7 +122,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is done to something on the page, so that a target has to be named.
+    /// Returns whether it needs a target on the page.
     #[must_use]
     pub const fn needs_target(self) -> bool {
         matches!(
@@ -141,13 +141,13 @@ impl Kind {
         )
     }
 
-    /// Whether it changes anything: then it needs a lease (C9, 6).
+    /// Returns whether it changes something and therefore needs a lease (C9, 6).
     #[must_use]
     pub const fn is_write(self) -> bool {
         !matches!(self, Self::Wait)
     }
 
-    /// What it risks. `submits`: its target sends a form, or is called "buy", "pay", "delete" or the like.
+    /// Returns its risk. `submits`: its target submits a form, or has a name like "buy", "pay" or "delete".
     #[must_use]
     pub const fn risk(self, submits: bool) -> Risk {
         match self {
@@ -164,7 +164,7 @@ impl Kind {
         }
     }
 
-    /// Whether a page that does not change after it is worth a word.
+    /// Returns whether it is reported if the page does not change afterwards.
     #[must_use]
     pub const fn should_change_something(self) -> bool {
         matches!(
@@ -174,7 +174,7 @@ impl Kind {
     }
 }
 
-/// Words by which buttons name what cannot be taken back.
+/// Words in names of buttons for actions that cannot be undone.
 const GRAVE: [&str; 16] = [
     "submit",
     "buy",
@@ -194,7 +194,7 @@ const GRAVE: [&str; 16] = [
     "cancel",
 ];
 
-/// Whether a name says that something is sent or cannot be taken back.
+/// Returns whether a name indicates that something is submitted or cannot be undone.
 #[must_use]
 pub fn is_grave(name: &str) -> bool {
     let lower = name.to_lowercase();
@@ -202,7 +202,7 @@ pub fn is_grave(name: &str) -> bool {
     words.any(|word| GRAVE.contains(&word))
 }
 
-/// A point of the page, in CSS pixels from its upper left corner as it is in view.
+/// A point of the viewport, in CSS pixels from its upper left corner.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
@@ -212,73 +212,73 @@ pub struct Point {
     pub y: f64,
 }
 
-/// One action, with what it is expected to lead to.
+/// An action with its expectations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
-    /// What is done.
+    /// Kind.
     pub action: Kind,
-    /// The tab; without one that of the session.
+    /// Tab; default: the session's current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tab: Option<String>,
-    /// A reference of a snapshot, as `e12`.
+    /// A reference of a snapshot, such as `e12`.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Where a drag ends: a reference.
+    /// End of a drag: a reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// In place of a reference.
+    /// Instead of a reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Point>,
-    /// Where a drag ends, in place of a reference.
+    /// End of a drag, instead of a reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_at: Option<Point>,
-    /// What is typed, pressed or answered.
+    /// Text to type, key to press, or answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The name of one of the user's secrets that is typed in place of a text.
+    /// Name of a secret of the user to type instead of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// Options of a list that are chosen, by label or value.
+    /// Options of a list to select, by label or value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
     /// An address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// A file: what is uploaded, or where a download is put.
+    /// A file: to upload, or the destination of a download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Pixels that are scrolled, down and to the right.
+    /// Pixels to scroll, down and to the right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Point>,
-    /// A dialog is confirmed.
+    /// Confirm the dialog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept: Option<bool>,
     /// Press Enter after typing.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub submit: bool,
-    /// A key that is held: `Control`, `Shift`, `Alt`, `Meta`.
+    /// Modifier key: `Control`, `Shift`, `Alt`, `Meta`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modifiers: Vec<String>,
-    /// `right` or `middle` in place of `left`.
+    /// `right` or `middle` instead of `left`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub button: Option<String>,
-    /// The tab comes to the front, which takes the person's focus.
+    /// Bring the tab to the front, which takes the user's focus.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub focus: bool,
-    /// What it is expected to lead to.
+    /// Expectations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<Expectation>,
-    /// How long that may take, in milliseconds.
+    /// Timeout of the expectations, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
 
 impl Action {
-    /// What is missing for it.
+    /// Returns what is missing.
     ///
     /// # Errors
-    /// In words for the model.
+    /// Describes it for the model.
     pub fn check(&self) -> Result<(), &'static str> {
         let needs = |there: bool, what| if there { Ok(()) } else { Err(what) };
         if self.action.needs_target() {

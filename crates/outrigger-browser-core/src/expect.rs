@@ -1,5 +1,5 @@
-//! Whether an action had its effect (C12). An expectation is held against what is observed of a tab; one that is not met is
-//! `failed_verify`, with what was seen instead, and nobody makes a success of it (C9, 7).
+//! Whether an action had its effect (C12). Expectations are compared with what is observed in a tab. An unmet one is
+//! `failed_verify`, with what was observed instead, and nothing can turn it into a success (C9, 7).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::pattern::matches;
 
-/// The word for a verification that failed. The kernel's guard keeps it (`outrigger_kernel::guard::PLACES`).
+/// Status of a failed verification. The kernel's guard protects it (`outrigger_kernel::guard::PLACES`).
 pub const FAILED: &str = "failed_verify";
-/// The word for one that succeeded.
+/// Status of a successful verification.
 pub const VERIFIED: &str = "verified";
-/// Nothing was expected, and nothing that can be observed changed.
+/// Status if nothing was expected and nothing observable changed.
 pub const UNCHANGED: &str = "unchanged";
-/// How long expectations are waited for where nothing is said, in milliseconds.
+/// Default timeout of expectations, in milliseconds.
 pub const WAIT_MS: u64 = 5_000;
-/// The longest that they are waited for, in milliseconds.
+/// Maximum timeout of expectations, in milliseconds.
 pub const MAX_WAIT_MS: u64 = 60_000;
-/// How much is said of what was seen instead, in characters.
+/// Maximum length of the report of what was observed, in characters.
 const MAX_SEEN: usize = 160;
 
-/// What is expected. Every key that is given has to hold.
+/// An expectation. All given keys must be met.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expectation {
@@ -32,54 +32,54 @@ pub struct Expectation {
     /// The title: a part of it, or all of it with `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Text that is to be seen.
+    /// Text that must be visible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Text that is to be gone.
+    /// Text that must be gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone: Option<String>,
-    /// A reference, as `e12`; with `value` or `state`, else it is to be there.
+    /// A reference, such as `e12`; with `value` or `state`, otherwise it must exist.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// A role, as `button`.
+    /// A role, such as `button`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The name of an element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many elements of that role and name there are to be. 0: gone.
+    /// Number of elements with that role and name. 0: gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// The value of the element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// A state of the element, as `checked`; `!checked`: without it.
+    /// A state of the element, such as `checked`; `!checked`: without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// A request that is to be made since the action: a part of its address, or all of it with `*`.
+    /// A request since the action: a part of its address, or all of it with `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// Its method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The status of its answer.
+    /// Status of its response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// No error is to be written to the console since the action.
+    /// No errors on the console since the action.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub no_console_error: bool,
-    /// A download that is to be complete: a part of its name, or all of it with `*`.
+    /// A complete download: a part of its name, or all of it with `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub download: Option<String>,
-    /// Nothing on the page is to move any more.
+    /// The page must have stopped moving.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub stable: bool,
 }
 
-/// An element that is observed.
+/// An observed element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Element {
-    /// Its reference, as `e12`; empty where it has none.
+    /// Its reference, such as `e12`; empty if it has none.
     pub reference: String,
     /// Role.
     pub role: String,
@@ -91,34 +91,34 @@ pub struct Element {
     pub states: Vec<String>,
 }
 
-/// A request that was made.
+/// An observed request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Method.
     pub method: String,
     /// Address.
     pub url: String,
-    /// Status of its answer, once there is one.
+    /// Status of its response, if there is one.
     pub status: Option<u16>,
 }
 
-/// A file that is downloaded.
+/// A download.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Download {
     /// Its name.
     pub name: String,
-    /// All of it is there.
+    /// Whether it is complete.
     pub complete: bool,
 }
 
-/// What is observed of a tab.
+/// Observations of a tab.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Address.
     pub url: String,
     /// Title.
     pub title: String,
-    /// Text, white space as it is.
+    /// Text with its white space.
     pub text: String,
     /// Elements.
     pub elements: Vec<Element>,
@@ -128,21 +128,21 @@ pub struct Facts {
     pub errors: Vec<String>,
     /// Downloads since the action.
     pub downloads: Vec<Download>,
-    /// Nothing has moved since the last look.
+    /// Whether nothing has moved since the last observation.
     pub stable: bool,
 }
 
-/// An expectation, or a part of one, that is not met.
+/// An unmet expectation, or part of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unmet {
     /// What was expected.
     pub expected: String,
-    /// What was seen.
+    /// What was observed.
     pub seen: String,
 }
 
 impl Unmet {
-    /// With as much of what was seen as is worth reading.
+    /// Creates it with a shortened observation.
     fn new(expected: String, seen: &str) -> Self {
         Self {
             expected,
@@ -152,13 +152,13 @@ impl Unmet {
 }
 
 impl Expectation {
-    /// Whether it says anything.
+    /// Returns whether it has any key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What of it is not met.
+    /// Returns its unmet parts.
     #[must_use]
     pub fn unmet(&self, facts: &Facts) -> Vec<Unmet> {
         let mut found = Vec::new();
@@ -318,13 +318,13 @@ impl Expectation {
     }
 }
 
-/// What of several expectations is not met.
+/// Returns the unmet parts of several expectations.
 #[must_use]
 pub fn unmet(all: &[Expectation], facts: &Facts) -> Vec<Unmet> {
     all.iter().flat_map(|it| it.unmet(facts)).collect()
 }
 
-/// What the model reads of a failed verification. The tool runtime puts it back where a hook takes it away.
+/// Returns the model's text for a failed verification. The tool runtime restores it if a hook removes it.
 #[must_use]
 pub fn sentence(unmet: &[Unmet]) -> String {
     let parts: Vec<String> = unmet
@@ -341,13 +341,13 @@ fn seen_words(seen: &str) -> String {
     }
 }
 
-/// Whether a text holds another one, white space of any kind and length being one blank.
+/// Returns whether a text contains another one; white space of any kind and length counts as one blank.
 fn has(text: &str, part: &str) -> bool {
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     flat(text).contains(flat(part).as_str())
 }
 
-/// The beginning of the text, or what stands where its first word is.
+/// Returns the beginning of the text, or the part around the first expected word.
 fn near(text: &str, part: &str) -> String {
     let word = part.split_whitespace().next().unwrap_or_default();
     let at = if word.is_empty() {

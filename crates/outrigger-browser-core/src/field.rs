@@ -1,22 +1,22 @@
-//! Fields of forms that hold what is nobody's but the user's: passwords, codes, cards. They are neither read nor typed in without a
-//! grant, and what is typed comes from the user's secrets, by name.
+//! Protected form fields: passwords, codes, cards. They are neither read nor typed in without a
+//! grant, and their values come from the user's secrets, by name.
 
 use serde::{Deserialize, Serialize};
 
-/// What a field holds.
+/// Kind of a protected field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldKind {
     /// A password.
     Password,
-    /// A code that is valid once.
+    /// A one-time code.
     Code,
     /// Number, code or date of a payment card.
     Card,
 }
 
 impl FieldKind {
-    /// As settings, hooks and messages name it.
+    /// Returns the name in settings, hooks and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -27,13 +27,13 @@ impl FieldKind {
     }
 }
 
-/// Whether a key may be pressed while a field of the user's has the focus: it leaves the field as it is.
+/// Returns whether a key may be pressed while a protected field has the focus, because it does not change the field.
 #[must_use]
 pub fn takes_key(key: &str) -> bool {
     matches!(key, "Enter" | "Tab" | "Shift+Tab" | "Escape")
 }
 
-/// What a page says of a field: its attributes.
+/// Attributes of a field.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes<'a> {
     /// `type`.
@@ -46,7 +46,7 @@ pub struct Attributes<'a> {
     pub id: &'a str,
 }
 
-/// Parts of names by which pages call fields of cards that do not say so in `autocomplete`.
+/// Parts of names of card fields without `autocomplete`.
 const CARD_NAMES: [&str; 9] = [
     "cardnumber",
     "card-number",
@@ -59,7 +59,7 @@ const CARD_NAMES: [&str; 9] = [
     "creditcard",
 ];
 
-/// What of the user's a field holds, if anything.
+/// Returns the kind of a protected field, if it is one.
 #[must_use]
 pub fn kind_of(field: Attributes<'_>) -> Option<FieldKind> {
     if field.kind.eq_ignore_ascii_case("password") {

@@ -1,4 +1,4 @@
-//! Whose a frame is. Rules and secrets go by it, not by the tab's address: what is in a frame is its site's.
+//! The site of a frame. Rules and secrets depend on it, not on the tab's address.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -14,14 +14,14 @@ use crate::snapshot::Node;
 /// A frame's site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameSite {
-    /// Origin, as the browser enforces it: `https://shop.example`; `null` for one of nobody (sandboxed, `data:`).
+    /// Origin, as enforced by the browser: `https://shop.example`; `null` for an opaque one (sandboxed, `data:`).
     pub origin: String,
-    /// Address, as the browser writes it.
+    /// Address, in the browser's form.
     pub url: String,
 }
 
 impl FrameSite {
-    /// That of an address, where the frame itself is not asked.
+    /// Returns the site of an address, without asking the frame.
     #[must_use]
     pub fn at(url: &str) -> Self {
         Self {
@@ -30,20 +30,20 @@ impl FrameSite {
         }
     }
 
-    /// Its host; empty where it is of nobody.
+    /// Returns its host; empty for an opaque origin.
     #[must_use]
     pub fn host(&self) -> &str {
         let Some((_, host)) = self.origin.split_once("://") else {
             return "";
         };
-        // The colons of an IPv6 address stand in brackets.
+        // The colons of an IPv6 address are in brackets.
         match host.find(']') {
             Some(end) => host.get(..=end).unwrap_or_default(),
             None => host.split(':').next().unwrap_or_default(),
         }
     }
 
-    /// The address that rules go by: a frame without one of its own (`about:srcdoc`) has that of its origin.
+    /// Returns the address for rules: a frame without its own (`about:srcdoc`) has that of its origin.
     #[must_use]
     pub fn address(&self) -> String {
         if origin_of(&self.url).is_some() || self.host().is_empty() {
@@ -53,7 +53,7 @@ impl FrameSite {
         }
     }
 
-    /// As it is named to people and the model.
+    /// Returns its name for the user and the model.
     #[must_use]
     pub fn name(&self) -> String {
         if self.host().is_empty() {
@@ -65,7 +65,7 @@ impl FrameSite {
     }
 }
 
-/// The part of an `http` or `https` address, as a browser writes it, that says whose it is.
+/// Returns the origin of an `http` or `https` address in the browser's form.
 fn origin_of(url: &str) -> Option<&str> {
     let scheme = ["http://", "https://"]
         .into_iter()
@@ -75,7 +75,7 @@ fn origin_of(url: &str) -> Option<&str> {
     url.get(..scheme.len() + end).filter(|_| end > 0)
 }
 
-/// The addresses of frames of other sites than the page's, each once: rules are asked about them as well as about the page's.
+/// Returns the addresses of cross-origin frames, each once: rules are checked for them as well as for the page.
 #[must_use]
 pub fn others(page: &str, frames: &[FrameSite]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
@@ -91,24 +91,24 @@ pub fn others(page: &str, frames: &[FrameSite]) -> Vec<String> {
 /// A frame in the description of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
-    /// Place of the element that holds it among those of the page; what is in it comes right after.
+    /// Index of its element among those of the page; its content follows.
     pub holder: usize,
-    /// The place after the last element in it.
+    /// Index after its last element.
     pub end: usize,
-    /// Whose it is.
+    /// Its site.
     pub site: FrameSite,
-    /// A rule denies its address.
+    /// Whether a rule denies its address.
     #[serde(default)]
     pub denied: bool,
 }
 
-/// Names the frames of other origins than the page's, so that what is in them does not pass for the page's, and takes out what is in
+/// Labels cross-origin frames, so that their content is not mistaken for the page's, and removes the content of
 /// those that a rule denies.
 pub fn name_strangers(nodes: &mut Vec<Node>, page: &str, frames: &[Inside]) {
     let mut hidden = Vec::new();
     for frame in frames.iter().filter(|it| it.site.origin != page) {
         if let Some(holder) = nodes.get_mut(frame.holder) {
-            // Whatever the page says that it is: this line stays, and is not the page's to write.
+            // The page cannot change this line, whatever it calls the frame.
             holder.role = "iframe".to_owned();
             let denied = if frame.denied { ": denied" } else { "" };
             holder.hint = format!("frame of {}{denied}", frame.site.name());
@@ -125,17 +125,17 @@ pub fn name_strangers(nodes: &mut Vec<Node>, page: &str, frames: &[Inside]) {
     });
 }
 
-/// Why a secret is not typed.
+/// Why a secret cannot be typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotTyped {
-    /// It is not there, or not for the page's site.
+    /// It does not exist, or is not for the page's site.
     NoSecret {
         /// Name.
         name: String,
         /// Host of the page.
         host: String,
     },
-    /// It is not for the site of a frame that the field is in.
+    /// It is not for the site of a frame around the field.
     Frame {
         /// Name.
         name: String,
@@ -158,8 +158,8 @@ impl fmt::Display for NotTyped {
     }
 }
 
-/// Whether a secret may be typed into a field. `hosts` is the pattern of hosts that it is for, `None` where there is no such secret;
-/// `frames` are those that the field is in, from the innermost to the page: all of them have to be of these hosts.
+/// Checks whether a secret may be typed into a field. `hosts` is its pattern of hosts, `None` if the secret does not exist;
+/// `frames` are the frames around the field, from the innermost to the page: all of them must belong to these hosts.
 ///
 /// # Errors
 /// [`NotTyped`].
@@ -224,7 +224,7 @@ mod tests {
                 "data:text/html,x?y",
                 "nobody's origin (data:text/html,x)",
             ),
-            // A sandboxed frame is of nobody, wherever its document is from.
+            // A sandboxed frame has an opaque origin, wherever its document is from.
             (
                 "null",
                 "https://ads.example/x",
@@ -323,7 +323,7 @@ mod tests {
         ] {
             assert!(said(Some("shop.example"), frames).is_err(), "{frames:?}");
         }
-        // A pattern of all hosts is none of what is of nobody.
+        // A pattern for all hosts does not match an opaque origin.
         assert!(said(Some("*"), &[&nobody, &shop]).is_err());
         assert_eq!(
             said(None, &[&shop]).unwrap_err(),

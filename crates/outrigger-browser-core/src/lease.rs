@@ -1,5 +1,5 @@
-//! Who may change a tab (C9, 6). A lease has an owner, a time to live and a fencing token: a number that only grows, so that who lost
-//! a lease and does not know it yet is refused by the number that it holds.
+//! Who may change a tab (C9, 6). A lease has an owner, a time to live and a fencing token: a number that only grows, so that an owner
+//! who has lost a lease without noticing is refused by its old number.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
@@ -8,21 +8,21 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How long a lease lives without being used, in milliseconds.
+/// Lifetime of an unused lease, in milliseconds.
 pub const LIFE_MS: u64 = 30_000;
-/// How long a place in the queue lives without being asked for again, in milliseconds.
+/// Lifetime of a place in the queue without another request, in milliseconds.
 pub const WAIT_MS: u64 = 15_000;
-/// Owners that may wait for one tab.
+/// Maximum number of owners waiting for a tab.
 const MAX_WAITING: usize = 64;
 
-/// Who holds a lease: an agent of a session, for one turn.
+/// Owner of a lease: an agent of a session, for one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner {
     /// Session.
     pub session: String,
     /// Agent.
     pub agent: String,
-    /// Turn of the session, counted from 0 on.
+    /// Turn of the session, starting at 0.
     pub turn: u64,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// A lease, as its owner carries it.
+/// A lease, for its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// Tab.
@@ -46,16 +46,16 @@ pub struct Grant {
 /// Why a tab may not be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseError {
-    /// There is no lease on it.
+    /// There is no lease on the tab.
     None {
         /// Tab.
         tab: String,
     },
-    /// The token is not that of the lease: an older one, or one that nobody was given.
+    /// The token is not that of the lease: it is older, or was never given out.
     Stale {
         /// Tab.
         tab: String,
-        /// The token that was shown.
+        /// The given token.
         token: u64,
     },
     /// It was not used for [`LIFE_MS`].
@@ -63,16 +63,16 @@ pub enum LeaseError {
         /// Tab.
         tab: String,
     },
-    /// Somebody else has it.
+    /// Another owner has it.
     Held {
         /// Tab.
         tab: String,
-        /// Who.
+        /// The owner.
         by: Owner,
-        /// Place in the queue, from 1 on.
+        /// Place in the queue, starting at 1.
         place: usize,
     },
-    /// A person has clicked or typed in it.
+    /// The user has clicked or typed in it.
     Person {
         /// Tab.
         tab: String,
@@ -127,29 +127,29 @@ struct Lease {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Desk {
     lease: Option<Lease>,
-    /// Owners that wait, with when they give up.
+    /// Waiting owners, with the end of their wait.
     waiting: VecDeque<(Owner, u64)>,
-    /// A person has it.
+    /// The user has it.
     person: bool,
 }
 
-/// The leases of a browser. Times are milliseconds of any clock that does not go back. They are kept as JSON where their host ends
-/// before the browser does.
+/// The leases of a browser. Times are milliseconds of any monotonic clock. They are stored as JSON if their host ends
+/// before the browser.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Leases {
-    /// The last token that was given. Never given again, also not for another tab.
+    /// The last token given out. Tokens are not reused, also not for another tab.
     last: u64,
     tabs: BTreeMap<String, Desk>,
 }
 
 impl Leases {
-    /// Nobody holds anything.
+    /// Creates it without leases.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The lease on a tab: the one that the owner has, a new one where it is free, or a place in the queue.
+    /// Acquires the lease on a tab: returns the owner's existing one, a new one if the tab is free, or a place in the queue.
     ///
     /// # Errors
     /// [`LeaseError::Held`] and [`LeaseError::Person`].
@@ -199,10 +199,10 @@ impl Leases {
         })
     }
 
-    /// Whether a lease counts, right before a change. It lives on from now.
+    /// Checks a lease right before a change, and renews it.
     ///
     /// # Errors
-    /// Every [`LeaseError`].
+    /// All kinds of [`LeaseError`].
     pub fn check(&mut self, grant: &Grant, now: u64) -> Result<(), LeaseError> {
         let tab = || grant.tab.clone();
         let desk = self
@@ -229,14 +229,14 @@ impl Leases {
         Ok(())
     }
 
-    /// Gives a lease back. One that does not count any more changes nothing.
+    /// Releases a lease. Has no effect for an invalid one.
     pub fn release(&mut self, grant: &Grant) {
         if let Some(desk) = self.tabs.get_mut(&grant.tab) {
             desk.lease.take_if(|lease| lease.token == grant.token);
         }
     }
 
-    /// A session's turn is over, or it was cancelled: whatever it holds or waits for is free.
+    /// Releases all leases and places in queues of a session whose turn has ended or was cancelled.
     pub fn end_turn(&mut self, session: &str) {
         for desk in self.tabs.values_mut() {
             desk.lease.take_if(|lease| lease.owner.session == session);
@@ -244,32 +244,32 @@ impl Leases {
         }
     }
 
-    /// The user has clicked or typed in a tab. Its holder learns so by the next check.
+    /// Records that the user has clicked or typed in a tab. Its owner notices at the next check.
     pub fn taken_by_person(&mut self, tab: &str) {
         let desk = self.tabs.entry(tab.to_string()).or_default();
         desk.lease = None;
         desk.person = true;
     }
 
-    /// Whether a person has it.
+    /// Returns whether the user has a tab.
     #[must_use]
     pub fn has_person(&self, tab: &str) -> bool {
         self.tabs.get(tab).is_some_and(|desk| desk.person)
     }
 
-    /// The person lets agents go on in it.
+    /// The user allows agents to continue in a tab.
     pub fn handed_back(&mut self, tab: &str) {
         if let Some(desk) = self.tabs.get_mut(tab) {
             desk.person = false;
         }
     }
 
-    /// A tab is closed.
+    /// Removes a closed tab.
     pub fn forget(&mut self, tab: &str) {
         self.tabs.remove(tab);
     }
 
-    /// Who holds which tab, for people.
+    /// Returns the owners of tabs, for display.
     #[must_use]
     pub fn held(&self) -> Vec<Grant> {
         self.tabs
@@ -287,7 +287,7 @@ impl Leases {
 }
 
 impl Desk {
-    /// The owner's place in the queue, from 1 on.
+    /// Returns the owner's place in the queue, starting at 1.
     fn wait(&mut self, owner: &Owner, now: u64) -> usize {
         let until = now.saturating_add(WAIT_MS);
         if let Some(at) = self.waiting.iter().position(|(it, _)| it == owner) {
@@ -348,7 +348,7 @@ mod tests {
         assert!(second.token > first.token);
         assert_eq!(leases.check(&first, 6).unwrap_err().code(), "lease.stale");
         assert_eq!(leases.check(&second, 6), Ok(()));
-        // Who does not ask again loses its place.
+        // An owner that does not ask again loses its place.
         leases.release(&second);
         assert!(leases.acquire("t1", &a, 5 + WAIT_MS + 10).is_ok());
         // Another tab is another lease.
@@ -361,7 +361,7 @@ mod tests {
         let a = owner("a");
         let grant = leases.acquire("t1", &a, 0).unwrap();
         assert_eq!(leases.check(&grant, LIFE_MS - 1), Ok(()));
-        // It was used, so it lives on.
+        // It was used, so it is renewed.
         assert_eq!(leases.check(&grant, LIFE_MS + 1), Ok(()));
         assert_eq!(
             leases.check(&grant, 3 * LIFE_MS).unwrap_err().code(),
@@ -404,7 +404,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of all grants that were ever given for a tab, at most one counts, and it is the newest; a forged one never does.
+        /// Of all leases ever given out for a tab, at most one is valid, the newest; a forged one never is.
         #[test]
         fn at_most_the_newest_grant_counts(steps in prop::collection::vec(step(), 0..80)) {
             let mut leases = Leases::new();

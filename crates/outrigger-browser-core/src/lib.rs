@@ -1,9 +1,9 @@
-//! What decides about a browser, without one (C9, 6 and 7; C12): who may change a tab ([`lease`]), what an action is and how much it
-//! risks ([`action`]), whether it had its effect ([`expect`]), what a model reads of a page ([`snapshot`]), which addresses and fields
-//! are left alone ([`site`], [`field`]), and how text of a page is marked ([`untrusted`]).
+//! Decisions about a browser, without one (C9, 6 and 7; C12): who may change a tab ([`lease`]), actions and their
+//! risks ([`action`]), whether an action had its effect ([`expect`]), what a model reads of a page ([`snapshot`]), which addresses and fields
+//! are protected ([`site`], [`field`]), and how text of a page is marked ([`untrusted`]).
 //!
-//! It is `no_std`: there is no I/O, no clock and no randomness, time comes in as milliseconds. Providers (`outrigger-browser`, and later
-//! an extension with this code as WebAssembly) ask it and carry out what it says.
+//! It is `no_std`, without I/O, clock and randomness; time is an input in milliseconds. Providers (`outrigger-browser`, and the
+//! extension with this code as WebAssembly) call it and carry out its decisions.
 #![no_std]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

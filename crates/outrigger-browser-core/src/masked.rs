@@ -1,10 +1,10 @@
-//! Finds a secret in a text, however a page, an address or a request writes it: as it is, percent-encoded, as a form sends it, in HTML, in
+//! Finds a secret in a text in any encoding of pages, addresses and requests: plain, percent-encoded, form-encoded, in HTML, in
 //! JSON, and in base64.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-/// Puts `name` in place of a secret's value.
+/// Replaces the value of a secret by `name`.
 #[must_use]
 pub fn mask(text: &str, value: &str, name: &str) -> String {
     let mut masked = String::with_capacity(text.len());
@@ -38,7 +38,7 @@ fn end_of(text: &str, at: usize, value: &str) -> Option<usize> {
     Some(at)
 }
 
-/// Returns the length of a character at the beginning of a text, in whichever form it is there.
+/// Returns the length of a character at the beginning of a text, in any encoding.
 fn length_of(text: &str, c: char) -> Option<usize> {
     if let Some(length) = escaped(text, c) {
         return Some(length);
@@ -104,8 +104,8 @@ fn entity(name: &str) -> Option<char> {
     }
 }
 
-/// Returns what stands for a value in base64, in both alphabets, wherever in the encoded bytes it begins: the characters that other bytes
-/// have a part in are left out.
+/// Returns the base64 encodings of a value, in both alphabets and for each offset in the encoded bytes. Characters that also encode other bytes
+/// are omitted.
 fn base64(value: &[u8]) -> Vec<String> {
     const MIN: usize = 6;
     let mut forms: Vec<String> = Vec::new();

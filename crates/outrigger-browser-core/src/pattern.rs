@@ -1,6 +1,6 @@
-//! Patterns of addresses and texts, as expectations and rules write them.
+//! Patterns of addresses and texts in expectations and rules.
 
-/// Whether a text is what a pattern means. `*` stands for any run of characters; without one the pattern may stand anywhere in the text.
+/// Returns whether a text matches a pattern. `*` matches any run of characters; a pattern without it may match anywhere in the text.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
     if pattern.contains('*') {
@@ -10,7 +10,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// The same for the whole text: a pattern without `*` is the text itself.
+/// The same for the whole text: a pattern without `*` must equal the text.
 #[must_use]
 pub fn whole(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');

@@ -1,4 +1,4 @@
-//! Which addresses a tab may show, by whatever way it comes there: the model, a link, a redirect or a script.
+//! Which addresses a tab may show, whether opened by the model, a link, a redirect or a script.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,22 +12,22 @@ use crate::pattern;
 pub struct Address<'a> {
     /// Without the colon.
     pub scheme: &'a str,
-    /// As it is asked: in lower case, a name in its ASCII form.
+    /// As requested: in lower case, a name in its ASCII form.
     pub host: &'a str,
-    /// Also where it is the usual one.
+    /// Also if it is the default.
     pub port: u16,
-    /// It is of this machine or its network.
+    /// Whether it is local: this machine or its network.
     pub is_local: bool,
 }
 
-/// Why an address is not shown.
+/// Why an address may not be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// `file:`, `javascript:`, `data:`, `chrome:` and all others but `http`, `https` and `about:blank`.
     Scheme(String),
     /// A port of this program's own server.
     OwnPort(u16),
-    /// It is of this machine or its network, and no rule allows it by name.
+    /// It is local, and no rule allows it by name.
     Local(String),
 }
 
@@ -66,12 +66,12 @@ impl fmt::Display for Refused {
 pub struct SiteRules {
     /// Ports of this program's servers.
     pub own_ports: Vec<u16>,
-    /// Origins of this machine or its network that a rule allows by name, as `http://127.0.0.1:3000`.
+    /// Local origins that a rule allows by name, such as `http://127.0.0.1:3000`.
     pub local: Vec<String>,
 }
 
 impl SiteRules {
-    /// Whether a tab may show an address, or a page ask it for a part.
+    /// Checks whether a tab may show an address, or a page may request it.
     ///
     /// # Errors
     /// [`Refused`].
@@ -85,7 +85,7 @@ impl SiteRules {
         if self.own_ports.contains(&address.port) {
             return Err(Refused::OwnPort(address.port));
         }
-        // A WebSocket of an origin is that origin's.
+        // A WebSocket belongs to its origin.
         let scheme = match address.scheme {
             "ws" => "http",
             "wss" => "https",
@@ -100,13 +100,13 @@ impl SiteRules {
     }
 }
 
-/// An origin, always with its port.
+/// Returns an origin, always with its port.
 #[must_use]
 pub fn origin(scheme: &str, host: &str, port: u16) -> String {
     format!("{scheme}://{host}:{port}")
 }
 
-/// Whether a site is on a list of patterns: a host, `*.host` for what stands below it, or a whole address with `*`.
+/// Returns whether a site matches a list of patterns: a host, `*.host` for its subdomains, or a whole address with `*`.
 #[must_use]
 pub fn is_listed(list: &[String], host: &str, url: &str) -> bool {
     let fits = |rule: &String| {
@@ -119,7 +119,7 @@ pub fn is_listed(list: &[String], host: &str, url: &str) -> bool {
     list.iter().any(fits)
 }
 
-/// Why a host's name may be meant to be taken for another one.
+/// Returns why a host name may imitate another one.
 #[must_use]
 pub fn looks_like_another(host: &str) -> Option<&'static str> {
     if host.split('.').any(|label| label.starts_with("xn--")) {
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(of("http", "127.0.0.1", 3000, true), None);
         assert_eq!(of("ws", "127.0.0.1", 3000, true), None);
         assert_eq!(of("http", "127.0.0.1", 3001, true), Some("browser.local"));
-        // Not even where a rule names it.
+        // Not even if a rule names it.
         assert_eq!(
             of("http", "127.0.0.1", 4096, true),
             Some("browser.own_port")

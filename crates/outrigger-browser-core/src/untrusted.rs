@@ -1,22 +1,22 @@
-//! Text of a page, marked for the model as what it is: somebody else's words.
+//! Text of a page, marked as untrusted for the model.
 
 use alloc::format;
 use alloc::string::String;
 
-/// How marked text begins.
+/// Begin of marked text.
 pub const BEGIN: &str = "<untrusted_page_content";
-/// How it ends.
+/// End of marked text.
 pub const END: &str = "</untrusted_page_content>";
 
-/// Text of a page at an address, within marks that nothing in it can end. What is in there is data: it may ask for anything, and is
-/// nobody's instruction.
+/// Returns the text of a page at an address within marks that the text cannot close. It is data, never
+/// instructions.
 #[must_use]
 pub fn mark(url: &str, text: &str) -> String {
     let (url, text) = (harmless(url).replace('"', "%22"), harmless(text));
     format!("{BEGIN} url=\"{url}\">\n{}\n{END}", text.trim_end())
 }
 
-/// Without what looks like a mark, in any case, and without characters that hide or reorder text.
+/// Removes anything that looks like a mark, in any case, and characters that hide or reorder text.
 fn harmless(text: &str) -> String {
     let shown = text.chars().filter(|it| !is_hidden(*it));
     let text: String = shown.collect();
@@ -32,7 +32,7 @@ fn harmless(text: &str) -> String {
     out
 }
 
-/// Characters without a form of their own, by which a page says one thing to a person and another one to a model.
+/// Invisible characters, with which a page can show different texts to people and models.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

@@ -1,4 +1,4 @@
-//! The verdict about an action (C12), by what is observed after it: all providers use this code.
+//! The verdict about an action (C12) from later observations, for all providers.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,27 +7,27 @@ use alloc::vec::Vec;
 use crate::action::Kind;
 use crate::expect::{FAILED, MAX_WAIT_MS, UNCHANGED, Unmet, VERIFIED, WAIT_MS};
 
-/// How long an action may take to show an effect before it is said to have none, in milliseconds.
+/// How long to wait for an effect of an action, in milliseconds.
 pub const EFFECT_MS: u64 = 600;
-/// The word for an action that had an effect, where nothing was expected.
+/// Status of an action with an effect and without expectations.
 pub const DONE: &str = "done";
 
-/// An action that was sent, as far as its verdict depends on it.
+/// Properties of a sent action that its verdict depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
-    /// What was done.
+    /// Kind of the action.
     pub kind: Kind,
-    /// The call has expectations.
+    /// Whether the call has expectations.
     pub expects: bool,
-    /// How long these are waited for, in milliseconds; `None`: [`WAIT_MS`].
+    /// Timeout of the expectations, in milliseconds; `None`: [`WAIT_MS`].
     pub timeout_ms: Option<u64>,
 }
 
 impl Attempt {
-    /// Returns the status by what is seen now; `None` if it may still change.
+    /// Returns the status for the current observation; `None` if it may still change.
     ///
-    /// `met` says whether all expectations are met, those that were not said included; `changed` whether anything that can
-    /// be observed changed; `elapsed_ms` is the time since the action.
+    /// `met`: all expectations are met, including implicit ones; `changed`: something observable
+    /// changed; `elapsed_ms`: the time since the action.
     #[must_use]
     pub fn verdict(&self, met: bool, changed: bool, elapsed_ms: u64) -> Option<&'static str> {
         let wait = self.timeout_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS);
@@ -46,7 +46,7 @@ impl Attempt {
     }
 }
 
-/// Compares the text of a page with that before an action. That a click moves the focus is not an effect of it; of a key it may
+/// Compares the text of a page with that before an action. Moving the focus is not an effect of a click; for a key it may
 /// be the only one.
 #[must_use]
 pub fn has_changed(kind: Kind, before: &str, after: &str) -> bool {
@@ -56,10 +56,10 @@ pub fn has_changed(kind: Kind, before: &str, after: &str) -> bool {
     }
 }
 
-/// What is expected of some actions without being said: a field holds what was put into it.
+/// Implicit expectation of some actions: a field contains what was entered.
 ///
-/// `wanted` is what was typed, or the labels of the options that were chosen; `holds` is what the field holds now, `None`
-/// where the action has none. Neither is shown if the field is the user's own (`is_kept`).
+/// `wanted` is the typed text, or the labels of the selected options; `holds` is the current content of the field, `None`
+/// if the action has none. Neither is shown if the field is protected (`is_kept`).
 #[must_use]
 pub fn unmet_field(
     kind: Kind,
@@ -92,8 +92,8 @@ pub fn unmet_field(
     })
 }
 
-/// What is not met while a dialog is open: nothing that is expected can be looked at. `expected` are the expectations as
-/// the call gave them.
+/// Returns the unmet expectations while a dialog is open, which prevents observation. `expected` are the expectations as
+/// given in the call.
 pub fn unmet_behind(
     kind: &str,
     message: &str,

@@ -48,7 +48,7 @@ pub enum BrowserError {
         /// Tab.
         tab: String,
     },
-    /// The reference is invalid.
+    /// An invalid element reference.
     #[error(
         "{reference} is no longer on the page. Take a browser_snapshot for current references."
     )]

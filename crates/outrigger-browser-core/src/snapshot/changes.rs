@@ -1,4 +1,4 @@
-//! What has changed between two snapshots of one document.
+//! Changes between two snapshots of a document.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 
 use super::{Line, Snapshot};
 
-/// Lines that are shown as changes however small the page is.
+/// Number of lines that are shown as changes even of a small page.
 const FEW: usize = 8;
 
-/// Lines that have come (`+`), gone (`-`) or changed (`~`). `None`: it is another document, or most of it has changed, so that the whole
-/// says it in fewer words.
+/// Returns lines that were added (`+`), removed (`-`) or changed (`~`). `None` if it is another document, or if most of it has changed and the
+/// whole snapshot is shorter.
 #[must_use]
 pub fn changes(before: &Snapshot, after: &Snapshot) -> Option<String> {
     if before.document != after.document {

@@ -1,11 +1,11 @@
-//! Fewer lines that say the same: what has no meaning of its own is left out, and what stands in it moves up.
+//! Compact snapshots: elements without meaning are omitted, and their content moves up.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Node;
 
-/// Roles without a meaning of their own, unless something happens when one is clicked.
+/// Roles without meaning, unless the element is clickable.
 const PLAIN: [&str; 15] = [
     "rootwebarea",
     "generic",
@@ -24,13 +24,13 @@ const PLAIN: [&str; 15] = [
     "svgroot",
 ];
 
-/// The lines that are left, at their new depths.
+/// Returns the remaining lines at their new depths.
 #[must_use]
 pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::with_capacity(nodes.len());
-    // For each element that the present one is in: its depth in the page, that of what is in it now, and the name that repeats its text.
+    // For each ancestor of the current element: its depth in the page, the new depth of its content, and the name that repeats its text.
     let mut around: Vec<Around> = Vec::new();
-    // The block whose text the last line is.
+    // The block of the last line's text.
     let mut last_block = None;
     for (place, mut node) in nodes.into_iter().enumerate() {
         while around.last().is_some_and(|it| it.depth >= node.depth) {
@@ -48,7 +48,7 @@ pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
             PLAIN.contains(&node.role.as_str()) && !node.actionable && node.value.is_none();
         let is_empty = is_text && node.name.trim().is_empty();
         let stays = !(is_said || is_plain || is_empty);
-        // An element's name is made of its text, mostly; what is in an element that is left out is as it would be without it.
+        // The name of an element usually consists of its text; the content of an omitted element is treated as if it did not exist.
         let said = if stays && !node.name.is_empty() && !is_text {
             Some(node.name.clone())
         } else {
@@ -57,13 +57,13 @@ pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
         around.push(Around {
             depth,
             inside: inside + usize::from(stays),
-            // An inline element without a meaning is in the same block as its text.
+            // An inline element without meaning is in the same block as its text.
             block: if node.role == "none" { block } else { place },
             said,
         });
         let joins = is_text && !is_said && last_block == Some((block, inside));
         match out.last_mut().filter(|_| joins) {
-            // Text that is only divided by inline elements.
+            // Text that is only separated by inline elements.
             Some(last) => last.name.push_str(&node.name),
             None if stays => {
                 last_block = is_text.then_some((block, inside));
@@ -87,12 +87,12 @@ pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
 struct Around {
     depth: usize,
     inside: usize,
-    /// The place of the nearest element that is not an inline one.
+    /// Index of the nearest element that is not inline.
     block: usize,
     said: Option<String>,
 }
 
-/// An element without a name that has one line of text in it and nothing else says it itself.
+/// An element without a name whose only content is a line of text takes that text as its name.
 fn lifted(nodes: Vec<Node>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::with_capacity(nodes.len());
     let mut nodes = nodes.into_iter().peekable();
@@ -109,7 +109,7 @@ fn lifted(nodes: Vec<Node>) -> Vec<Node> {
     out
 }
 
-/// An element that only listens for clicks, with one element in it that is clicked as well, is left out.
+/// An element that only listens for clicks and contains a single clickable element is omitted.
 fn unwrapped(mut nodes: Vec<Node>) -> Vec<Node> {
     let mut at = 0;
     while let Some(node) = nodes.get(at) {
@@ -135,7 +135,7 @@ fn unwrapped(mut nodes: Vec<Node>) -> Vec<Node> {
     nodes
 }
 
-/// Whether a name holds a text, white space apart.
+/// Returns whether a name contains a text, ignoring white space.
 fn holds(name: &str, text: &str) -> bool {
     let flat = |text: &str| -> String { text.chars().filter(|it| !it.is_whitespace()).collect() };
     flat(name).contains(flat(text).as_str())

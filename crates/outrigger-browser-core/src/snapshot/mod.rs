@@ -1,5 +1,5 @@
-//! What a model reads of a page: its accessibility tree, one line for an element, with references that stay as long as the element
-//! does; what has changed since; and no more of it than a budget allows.
+//! What a model reads of a page: its accessibility tree, one line per element, with references that are valid as long as the element
+//! exists; later only the changes; within a token budget.
 
 mod changes;
 mod compact;
@@ -17,19 +17,19 @@ pub use self::references::{KeptReferences, Key, References, number};
 use crate::expect::Element;
 use crate::field::FieldKind;
 
-/// Bytes of text that count as a token.
+/// Bytes per token, for estimates.
 const BYTES_PER_TOKEN: usize = 4;
-/// The least budget, in tokens: a page of a snapshot has at least a few lines.
+/// Minimum budget in tokens, so that a page of a snapshot has at least a few lines.
 const MIN_BUDGET: usize = 100;
-/// The longest name of an element, in characters; what is longer is read by `ref`.
+/// Maximum length of an element's name, in characters; longer ones are read with `ref`.
 const MAX_NAME: usize = 300;
 
-/// An element of a page, as its browser describes it. A page is a list of them in document order, each with its depth.
+/// An element of a page, as described by the browser. A page is a list of them in document order, each with its depth.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// How many elements it is in.
+    /// Number of ancestors.
     pub depth: usize,
-    /// What it is known by.
+    /// Its key in the browser.
     pub key: Key,
     /// Role, `text` for text.
     pub role: String,
@@ -41,12 +41,12 @@ pub struct Node {
     /// `disabled`, `checked`, `expanded` …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<String>,
-    /// What of the user's it holds.
+    /// The kind of protected field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<FieldKind>,
-    /// Something happens when it is clicked or typed in.
+    /// Whether it is interactive.
     pub actionable: bool,
-    /// What it looks like, of a shape; what its page calls it (`#send`, `.star`), where it has no name.
+    /// The look of a shape; the page's name (`#send`, `.star`) of an element without a name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
 }
@@ -54,13 +54,13 @@ pub struct Node {
 /// A line of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// How far it is indented.
+    /// Indentation.
     pub depth: usize,
-    /// Number of its reference; text has none.
+    /// Number of its reference; none for text.
     pub reference: Option<u32>,
-    /// The rest of it.
+    /// The rest of the line.
     pub text: String,
-    /// The rest of it in full, where `text` was cut.
+    /// The full rest of the line, if `text` was shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<String>,
 }
@@ -72,25 +72,25 @@ pub struct Snapshot {
     pub url: String,
     /// Title.
     pub title: String,
-    /// The document that was shown: another one has other references.
+    /// The document; another one has other references.
     pub document: String,
     /// Its lines.
     pub lines: Vec<Line>,
 }
 
-/// A part of a snapshot that fits a budget.
+/// A page of a snapshot, within a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Its lines.
     pub text: String,
-    /// Which it is, from 1 on.
+    /// Its number, starting at 1.
     pub number: usize,
-    /// How many there are.
+    /// Number of pages.
     pub of: usize,
 }
 
 impl Snapshot {
-    /// The snapshot of what a browser describes, and the elements in it.
+    /// Creates a snapshot from the browser's description; also returns its elements.
     #[must_use]
     pub fn of(
         url: &str,
@@ -128,7 +128,7 @@ impl Snapshot {
         (snapshot, elements)
     }
 
-    /// What is below an element, itself included, with long names and values in full; empty where it is not there.
+    /// Returns an element with its content, with long names and values in full; empty if it does not exist.
     #[must_use]
     pub fn below(&self, reference: u32) -> Vec<Line> {
         let Some(at) = self
@@ -154,7 +154,7 @@ impl Snapshot {
         lines
     }
 
-    /// All of its lines as one text: what its hash is made of.
+    /// Returns all lines as one text, for hashing.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("{}\n{}\n", self.url, self.title);
@@ -166,7 +166,7 @@ impl Snapshot {
 }
 
 impl Line {
-    /// With its reference, indented, and the end of the line.
+    /// Formats the line with indentation, reference and line end.
     fn shown(&self, from: usize) -> String {
         let indent = self.depth.saturating_sub(from).min(24);
         let reference = self
@@ -177,7 +177,7 @@ impl Line {
     }
 }
 
-/// One page of lines, of at most so many tokens.
+/// Returns one page of lines with a maximum number of tokens.
 #[must_use]
 pub fn page(lines: &[Line], budget: usize, number: usize) -> Page {
     let most = budget.max(MIN_BUDGET) * BYTES_PER_TOKEN;
@@ -204,13 +204,13 @@ pub fn page(lines: &[Line], budget: usize, number: usize) -> Page {
     Page { text, number, of }
 }
 
-/// How many tokens a text is about.
+/// Estimates the number of tokens of a text.
 #[must_use]
 pub fn tokens(text: &str) -> usize {
     text.len().div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Whether its words do not fit [`MAX_NAME`].
+/// Returns whether its texts exceed [`MAX_NAME`].
 fn is_long(node: &Node) -> bool {
     let value = node.value.as_deref().unwrap_or_default();
     [node.name.as_str(), value]
@@ -218,7 +218,7 @@ fn is_long(node: &Node) -> bool {
         .any(|it| it.trim().chars().nth(MAX_NAME).is_some())
 }
 
-/// A line's words: role, name, value, states, each of at most so many characters.
+/// Returns the text of a line: role, name, value, states, each with a maximum length.
 fn words(node: &Node, most: usize) -> String {
     if node.role == "text" {
         return quoted(&node.name, most);
@@ -245,7 +245,7 @@ fn words(node: &Node, most: usize) -> String {
     words
 }
 
-/// In quotes, on one line, with at most so many characters.
+/// Quotes a text on one line, with a maximum length.
 fn quoted(text: &str, most: usize) -> String {
     let mut out = String::from("\"");
     let mut blank = false;

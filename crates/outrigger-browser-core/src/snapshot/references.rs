@@ -1,4 +1,4 @@
-//! References: short names of elements that stay with them.
+//! References: stable short names of elements.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -6,19 +6,19 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-/// References that are kept for one tab; beyond that those of documents that are gone are forgotten.
+/// Maximum number of stored references per tab; beyond it, those of unloaded documents are dropped.
 const MAX_KEPT: usize = 20_000;
 
-/// What an element is known by in its browser: a document, which is loaded once, and the number of a node in it.
+/// The key of an element in its browser: a document, which is loaded once, and the number of a node in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
-    /// The document, by a name that is never used again.
+    /// The document, by a name that is not reused.
     pub document: String,
-    /// The node; its number stays as long as it is in the document.
+    /// The node; its number is valid as long as it is in the document.
     pub node: i64,
 }
 
-/// The references of a tab. A number is never used for another element.
+/// The references of a tab. A number is never reused for another element.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     last: u32,
@@ -26,7 +26,7 @@ pub struct References {
     keys: BTreeMap<u32, Key>,
 }
 
-/// The references of a tab, as they are kept where their host ends before the browser does.
+/// The references of a tab in serialised form, for a host that ends before the browser.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptReferences {
     last: u32,
@@ -34,7 +34,7 @@ pub struct KeptReferences {
 }
 
 impl References {
-    /// What is to be kept of them.
+    /// Returns their serialised form.
     #[must_use]
     pub fn keep(&self) -> KeptReferences {
         let keys = self.keys.iter();
@@ -44,7 +44,7 @@ impl References {
         }
     }
 
-    /// Those that were kept.
+    /// Restores them.
     #[must_use]
     pub fn recall(kept: KeptReferences) -> Self {
         let numbers = kept.keys.iter().map(|(number, key)| (key.clone(), *number));
@@ -55,7 +55,7 @@ impl References {
         }
     }
 
-    /// The number of an element, a new one where it has none.
+    /// Returns the number of an element; assigns a new one if it has none.
     pub fn of(&mut self, key: &Key) -> u32 {
         if let Some(number) = self.numbers.get(key) {
             return *number;
@@ -71,20 +71,20 @@ impl References {
         self.last
     }
 
-    /// The element of a reference, as `e12`. `None`: it was never given, or its document is gone.
+    /// Returns the element of a reference, such as `e12`. `None` if it was never assigned, or its document is gone.
     #[must_use]
     pub fn key(&self, reference: &str) -> Option<&Key> {
         self.keys.get(&number(reference)?)
     }
 
-    /// A document is gone: its references lead nowhere from now on.
+    /// Removes an unloaded document; its references become invalid.
     pub fn forget(&mut self, document: &str) {
         self.keys.retain(|_, key| key.document != document);
         self.numbers.retain(|key, _| key.document != document);
     }
 }
 
-/// The number of a reference, as `e12` (also `ref=e12` and `[e12]`, as models write it).
+/// Parses a reference such as `e12` (models also write `ref=e12` and `[e12]`).
 #[must_use]
 pub fn number(reference: &str) -> Option<u32> {
     let bare = reference.trim().trim_matches(['[', ']', '@', '#']);

@@ -85,7 +85,7 @@ fn blocks_of_text_stay_apart_and_what_says_nothing_of_its_own_is_left_out() {
         node(1, 7, "text", "Ada"),
         node(1, 8, "text", "\n"),
         node(1, 9, "text", "12"),
-        // Icons say what their page calls them; a word says itself; what is around one of them only is nothing more.
+        // Icons show the page's name; a word shows itself; an element around only one of them is omitted.
         clicked(0, 10, "#row"),
         clicked(1, 11, ".star"),
         clicked(0, 12, ".link"),
