@@ -1,4 +1,4 @@
-//! Conversations as clients see them (E1, E5): everything is read from the store, where it was written before any client was sent it.
+//! Conversations for clients (E1, E5): everything is read from the store, where it is written before it is published.
 //!
 //! [`Reader`] builds pages, lists and entries from stored data. A [`Feed`] reads new data once for all clients; the events of agents only
 //! wake it, and provide the pieces of texts in progress, which are not stored. [`Follow`] is the stream of one client: the log after the

@@ -1,5 +1,5 @@
-//! A search over all that is stored. It has no index: parts are looked through as they are stored, so many at a time, and the page says where
-//! the next one goes on. An index would be paid for with each message, and a search is seldom.
+//! Search over all stored conversations, without an index: it scans a limited number of stored parts per page, and the page says where
+//! the next one continues. An index would cost time for each message, and searches are rare.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
-//! Which messages of our own export are in the stored session already.
+//! Finds the messages of an Outrigger export that are already in the stored session.
 //!
-//! An export has the identifiers of the session that it was made of, and this session may be here: continued here, or imported and then
-//! continued. After a journey through another machine they are different, and the texts are what is left to compare.
+//! An export has the identifiers of its session, which may exist here: continued here, or imported and then
+//! continued. If the session went through another machine, the identifiers differ, and only the texts can be compared.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A browser's decisions (C12): leases, what a page shows and has changed, whether an action had its effect, which addresses and
-//! fields are left alone.
+//! Decisions about a browser (C12): leases, snapshots and changes of pages, effects of actions, protected addresses and
+//! fields.
 
 mod judge;
 mod pages;
@@ -28,64 +28,64 @@ pub(crate) enum BrowserOp {
         owner: Owner,
         now: Millis,
     },
-    /// Right before a change is sent (C9, 6).
+    /// Checks a lease right before a change is sent (C9, 6).
     #[serde(rename = "browser.check")]
     Check { grant: Grant, now: Millis },
     #[serde(rename = "browser.end_turn")]
     EndTurn { session: String },
-    /// A person has clicked or typed in a tab.
+    /// The user has clicked or typed in a tab.
     #[serde(rename = "browser.person")]
     Person(OfTab),
     #[serde(rename = "browser.hand_back")]
     HandBack(OfTab),
-    /// A tab is closed.
+    /// A tab was closed.
     #[serde(rename = "browser.forget")]
     Forget(OfTab),
-    /// Who holds which tab.
+    /// Returns the owners of tabs.
     #[serde(rename = "browser.held")]
     Held(Empty),
-    /// What is to be kept of leases and references.
+    /// Returns leases and references in serialised form.
     #[serde(rename = "browser.keep")]
     Keep(Empty),
-    /// What was kept.
+    /// Restores them.
     #[serde(rename = "browser.recall")]
     Recall { kept: Kept },
-    /// What an action is, and what is missing for it.
+    /// Returns the properties of an action, and what is missing.
     #[serde(rename = "browser.action")]
     Action {
         action: Box<Action>,
-        /// What the target is called, to tell what cannot be taken back.
+        /// Name of the target, to detect actions that cannot be undone.
         #[serde(default)]
         target: String,
         #[serde(default)]
         submits: bool,
     },
-    /// What a field holds of the user's.
+    /// Returns the kind of a protected field.
     #[serde(rename = "browser.field")]
     Field(FieldQuestion),
-    /// Why an address is not shown, or nothing.
+    /// Returns why an address may not be shown, or nothing.
     #[serde(rename = "browser.site")]
     Site(SiteQuestion),
-    /// The addresses of frames of other sites than the page's, which rules are asked about, too.
+    /// Returns the addresses of cross-origin frames, for which rules are checked too.
     #[serde(rename = "browser.frames")]
     Frames {
         page: String,
         frames: Vec<FrameSite>,
     },
-    /// Why a secret is not typed into a field in these frames, or nothing. `hosts`: what it is for, where there is one.
+    /// Returns why a secret may not be typed into a field in these frames, or nothing. `hosts`: its pattern, if it exists.
     #[serde(rename = "browser.secret")]
     Secret {
         name: String,
         hosts: Option<String>,
         frames: Vec<FrameSite>,
     },
-    /// Text of a page, marked for the model.
+    /// Returns text of a page, marked as untrusted.
     #[serde(rename = "browser.mark")]
     Mark { url: String, text: String },
-    /// A page, as it is now.
+    /// Takes the current state of a page.
     #[serde(rename = "browser.observe")]
     Observe(Box<Observed>),
-    /// What a model is shown of the page that was observed last.
+    /// Returns the snapshot of the last observed page.
     #[serde(rename = "browser.show")]
     Show {
         tab: String,
@@ -95,24 +95,24 @@ pub(crate) enum BrowserOp {
         page: Option<usize>,
         budget: Option<usize>,
     },
-    /// What has changed since a model was shown the page.
+    /// Returns the changes since the last shown snapshot.
     #[serde(rename = "browser.changed")]
     Changed(OfTab),
-    /// What is not met of expectations.
+    /// Returns unmet expectations.
     #[serde(rename = "browser.unmet")]
     Unmet {
         tab: String,
         expect: Vec<Expectation>,
     },
-    /// What an action has come to so far.
+    /// Returns the current status of an action.
     #[serde(rename = "browser.judge")]
     Judge(Box<Judged>),
-    /// The element of a reference.
+    /// Returns the element of a reference.
     #[serde(rename = "browser.element")]
     Element { tab: String, reference: String },
 }
 
-/// A tab: one type for the operations that are about nothing else.
+/// A tab, for operations without other arguments.
 #[derive(Deserialize)]
 pub(crate) struct OfTab {
     tab: String,
@@ -146,7 +146,7 @@ pub(crate) struct SiteQuestion {
     host: String,
     port: u16,
     is_local: bool,
-    /// Origins of this machine that a rule allows by name.
+    /// Local origins that a rule allows by name.
     #[serde(default)]
     local: Vec<String>,
 }
@@ -170,7 +170,7 @@ impl SiteQuestion {
     }
 }
 
-/// What outlives the host.
+/// State that survives the host.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Kept {

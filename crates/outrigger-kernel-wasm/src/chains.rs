@@ -1,4 +1,4 @@
-//! Chains of hooks: who is called next, and what becomes of the answers.
+//! Hook chains: which handler is called next, and folding the answers.
 
 use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Next, PointSpec, Rights};
 use outrigger_protocol::hook::{Block, Change, Decision, HookFailure, HookOutcome, OutcomeKind};
@@ -12,34 +12,34 @@ use crate::{Answer, Empty, Failure, text};
 /// Operations about chains.
 #[derive(Deserialize)]
 pub(crate) enum ChainOp {
-    /// A chain at a point; the answer says whom to call first.
+    /// Opens a chain at a point; returns the first handler.
     #[serde(rename = "chain.open")]
     Open {
-        /// Our name or OpenCode's.
+        /// Outrigger's or OpenCode's name.
         point: HookPoint,
-        /// Who is there.
+        /// Handlers.
         handlers: Vec<GivenHandler>,
-        /// What they are given.
+        /// Their input and output.
         items: Vec<HookPayload>,
     },
-    /// A handler has ended; the answer says whom to call next, or what the chain came to. Then it is closed.
+    /// A handler has ended; returns the next handler, or the result of the chain, which is then closed.
     #[serde(rename = "chain.feed")]
     Feed {
         /// Number.
         chain: u32,
-        /// Its place in the order.
+        /// Index in the order.
         handler: usize,
         /// How it ended.
         outcome: GivenOutcome,
         /// Milliseconds.
         ms: f64,
     },
-    /// The table of points.
+    /// Returns the table of points.
     #[serde(rename = "chain.points")]
     Points(Empty),
 }
 
-/// A handler, as a host names it. Each is called by itself: there are no processes.
+/// A handler of the host. Each is called separately, because there are no processes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GivenHandler {
@@ -51,7 +51,7 @@ pub(crate) struct GivenHandler {
     order: u32,
     #[serde(default)]
     fail_closed: bool,
-    /// Its plugin's manifest names the hook.
+    /// Whether its plugin's manifest lists the hook.
     #[serde(default)]
     named: bool,
 }
@@ -185,7 +185,7 @@ impl Chains {
     }
 }
 
-/// Where a chain is.
+/// State of a chain.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Step<'a> {
@@ -200,7 +200,7 @@ enum Step<'a> {
     },
 }
 
-/// Who is called next.
+/// The next handler.
 #[derive(Serialize)]
 struct Called<'a> {
     handler: usize,
@@ -208,14 +208,14 @@ struct Called<'a> {
     instance: usize,
 }
 
-/// With what.
+/// Its arguments.
 #[derive(Serialize)]
 struct Item<'a> {
     input: &'a Value,
     output: &'a Value,
 }
 
-/// What a chain came to.
+/// Result of a chain.
 #[derive(Serialize)]
 struct Done<'a> {
     outputs: &'a [Value],

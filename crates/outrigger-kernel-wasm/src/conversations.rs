@@ -1,4 +1,4 @@
-//! Conversations: what events change in them (E5).
+//! Conversations: changes by events (E5).
 
 use outrigger_kernel::merge::{Conversation, Form};
 use outrigger_protocol::buffer::Buffer;
@@ -13,10 +13,10 @@ use crate::{Answer, Empty, Failure, nothing, text};
 /// Operations about conversations.
 #[derive(Deserialize)]
 pub(crate) enum ConversationOp {
-    /// One that has not heard of any message.
+    /// Opens an empty conversation.
     #[serde(rename = "conversation.open")]
     Open(Empty),
-    /// Records of the log, as they are stored; those that are not events change nothing.
+    /// Adds stored log records; those that are not events have no effect.
     #[serde(rename = "conversation.on")]
     On {
         /// Number.
@@ -24,7 +24,7 @@ pub(crate) enum ConversationOp {
         /// Bodies of records.
         records: Vec<String>,
     },
-    /// Nobody follows it any more.
+    /// Closes it.
     #[serde(rename = "conversation.close")]
     Close {
         /// Number.
@@ -70,7 +70,7 @@ impl Conversations {
     }
 }
 
-/// The event of a record, where it changes a conversation; other events, and other records, are not read.
+/// Returns the event of a record if it changes a conversation; other events and records are not parsed.
 pub(crate) fn event(body: &str) -> Result<Option<Event>, serde_json::Error> {
     let mut record: Buffer<'_> = serde_json::from_slice(body.as_bytes())?;
     let kind = record.take("type");
@@ -102,7 +102,7 @@ pub(crate) fn event(body: &str) -> Result<Option<Event>, serde_json::Error> {
     ))
 }
 
-/// A change as it is written.
+/// Returns the JSON of a change.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Changed {

@@ -1,5 +1,5 @@
-//! What the module exports: `alloc` makes room for a request, `call` answers it and says how long the answer is, `out` says where it
-//! is, `free` gives both back. One request at a time, as JavaScript has one thread.
+//! Exports of the module: `alloc` allocates a request, `call` answers it and returns the length of the answer, `out` returns its
+//! address, `free` releases both. One request at a time, because JavaScript has one thread.
 #![expect(
     unsafe_code,
     reason = "an exported name is an attribute that counts as unsafe; there is no unsafe block"
@@ -20,7 +20,7 @@ thread_local! {
     static DESK: RefCell<Desk> = RefCell::default();
 }
 
-/// Room for a request of so many bytes; it is written there before `call`.
+/// Allocates a request of this size; the host writes it there before `call`.
 #[unsafe(no_mangle)]
 extern "C" fn alloc(length: usize) -> *mut u8 {
     DESK.with_borrow_mut(|desk| {
@@ -30,7 +30,7 @@ extern "C" fn alloc(length: usize) -> *mut u8 {
     })
 }
 
-/// Answers the request that was written, and says how many bytes the answer has.
+/// Answers the request; returns the size of the answer in bytes.
 #[unsafe(no_mangle)]
 extern "C" fn call() -> usize {
     DESK.with_borrow_mut(|desk| {
@@ -40,13 +40,13 @@ extern "C" fn call() -> usize {
     })
 }
 
-/// Where the answer is, until the next call.
+/// Returns the address of the answer, valid until the next call.
 #[unsafe(no_mangle)]
 extern "C" fn out() -> *const u8 {
     DESK.with_borrow(|desk| desk.answer.as_ptr())
 }
 
-/// Gives the room of request and answer back.
+/// Releases request and answer.
 #[unsafe(no_mangle)]
 extern "C" fn free() {
     DESK.with_borrow_mut(|desk| {

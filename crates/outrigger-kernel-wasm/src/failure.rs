@@ -1,4 +1,4 @@
-//! Why a request has no answer.
+//! Errors of requests.
 
 /// An error with a stable code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ impl Failure {
         }
     }
 
-    /// There is no turn, chain or conversation of that number.
+    /// There is no turn, chain or conversation with that number.
     pub(crate) fn number(what: &str, number: u32) -> Self {
         Self::new("kernel.number", format!("there is no {what} {number}"))
     }

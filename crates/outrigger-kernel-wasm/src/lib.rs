@@ -1,13 +1,13 @@
-//! The kernel for a host that is not Rust (C10): [`Kernel::call`] takes a request as JSON and answers with JSON. The browser
-//! extension has it as WebAssembly; natively it is the same code, which is how the two are compared (`tests/it`).
+//! The kernel for hosts that are not written in Rust (C10): [`Kernel::call`] takes and returns JSON. The browser
+//! extension uses it as WebAssembly; the native build has the same code, so that tests can compare the two (`tests/it`).
 //!
 //! A request is `{"op": NAME, "with": {…}}`, with stored records as further lines where an operation takes them. An answer is
-//! `{"ok": VALUE}` or `{"error": {"code", "message"}}`. What has a state (a turn, a chain, a conversation) is
-//! opened, has a number from then on, and is closed. Nothing of it has to outlive the host: turns are replayed from their stored
-//! inputs, and breakers, leases and references say what is to be kept of them.
+//! `{"ok": VALUE}` or `{"error": {"code", "message"}}`. Objects with state (a turn, a chain, a conversation) are
+//! opened, identified by a number, and closed. They do not have to survive the host: turns are replayed from their stored
+//! inputs, and breakers, leases and references have a serialised form.
 //!
-//! It decides nothing itself. Numbers are JSON's: what does not fit a JavaScript number (a seed) travels in texts that the host stores
-//! and hands back as they are.
+//! It makes no decisions of its own. Numbers are JSON's; values that do not fit a JavaScript number (a seed) are strings that the host
+//! stores and returns unchanged.
 
 mod browser;
 mod chains;
@@ -26,7 +26,7 @@ use serde_json::json;
 pub use failure::Failure;
 use request::Request;
 
-/// All states of one host.
+/// The state of a host.
 #[derive(Default)]
 pub struct Kernel {
     turns: turns::Turns,
@@ -37,13 +37,13 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Without any state.
+    /// Creates it without state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Answers a request. What it cannot read or does not know is an error in the answer.
+    /// Answers a request. Invalid and unknown requests are errors in the answer.
     #[must_use]
     pub fn call(&mut self, request: &[u8]) -> Vec<u8> {
         let end = request.iter().position(|byte| *byte == b'\n');
@@ -61,7 +61,7 @@ impl Kernel {
         answer.into_bytes()
     }
 
-    /// `lines`: bodies of records, as they are stored, each on a line of its own.
+    /// `lines`: bodies of stored records, one per line.
     fn answer(&mut self, request: Request, lines: &[u8]) -> Answer {
         match request {
             Request::Turn(it) => self.turns.answer(it, lines),
@@ -78,11 +78,11 @@ impl Kernel {
 /// An answer as JSON.
 type Answer = Result<String, Failure>;
 
-/// What an operation takes that takes nothing.
+/// Arguments of operations without arguments.
 #[derive(serde::Deserialize)]
 struct Empty {}
 
-/// A value as JSON. The types of the kernel have string keys only, so that this does not fail.
+/// Returns a value as JSON. The kernel's types have only string keys, so this does not fail.
 fn text(it: &impl serde::Serialize) -> String {
     serde_json::to_string(it).unwrap_or_else(|_| NOTHING.to_owned())
 }

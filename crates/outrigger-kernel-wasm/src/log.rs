@@ -1,4 +1,4 @@
-//! The log's hash chain, as the store has it: the same bytes, the same hashes.
+//! The log's hash chain, with the same bytes and hashes as in the store.
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
@@ -16,7 +16,7 @@ use crate::{Answer, Failure, nothing, text};
 /// Operations about the log.
 #[derive(Deserialize)]
 pub(crate) enum LogOp {
-    /// The hashes of rows that follow a row with this hash.
+    /// Returns the hashes of rows that follow a row with this hash.
     #[serde(rename = "log.seal")]
     Seal {
         /// 64 hexadecimal digits; empty before the first row.
@@ -24,35 +24,35 @@ pub(crate) enum LogOp {
         /// The rows.
         rows: Vec<GivenRow>,
     },
-    /// The rows of a session that another program hands over: what is in none of the kernel's forms is refused.
+    /// Returns the rows of an imported session; anything that is not one of the kernel's types is refused.
     #[serde(rename = "log.events")]
     Events(Given),
-    /// Whether rows follow from each other: the place of the first that does not, or nothing.
+    /// Verifies a chain of rows: returns the index of the first invalid one, or nothing.
     #[serde(rename = "log.verify")]
     Verify {
         /// As for sealing.
         before: String,
-        /// The rows, each with the hash that was stored of it.
+        /// The rows, each with its stored hash.
         rows: Vec<SealedRow>,
     },
 }
 
-/// Events of a session that another program hands over.
+/// Events of an imported session.
 #[derive(Deserialize)]
 pub(crate) struct Given {
     at: Millis,
-    /// Of the identifiers of their records.
+    /// Seed of the identifiers of their records.
     seed: u64,
     session: SessionId,
-    /// Each as it is published; only those that make a conversation.
+    /// The events in published form; only those that create a conversation.
     events: Vec<String>,
 }
 
 impl Given {
-    /// Their records.
+    /// Returns their records.
     ///
     /// # Errors
-    /// What is none of these events, or of another session.
+    /// An event is of another kind, or of another session.
     fn rows(&self) -> Result<Vec<Row>, Failure> {
         let mut ids = IdMaker::new(self.seed);
         let mut row = |(place, body): (usize, &String)| {

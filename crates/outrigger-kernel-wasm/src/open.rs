@@ -1,6 +1,6 @@
-//! What has a number from when it is opened until it is closed.
+//! Objects with a number, from opening to closing.
 
-/// The states of one kind, few at a time.
+/// The open objects of a kind; there are few at a time.
 pub(crate) struct Open<T> {
     last: u32,
     all: Vec<(u32, T)>,
@@ -16,7 +16,7 @@ impl<T> Default for Open<T> {
 }
 
 impl<T> Open<T> {
-    /// Opens one, and returns its number, which no other one gets.
+    /// Opens an object and returns its number, which is not reused.
     pub(crate) fn insert(&mut self, it: T) -> u32 {
         self.last += 1;
         self.all.push((self.last, it));

@@ -1,4 +1,4 @@
-//! What a host may ask: one enum for each room, by the operation's name.
+//! Requests of a host: one enum per area, by the operation's name.
 
 use outrigger_protocol::buffer::Buffer;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::log::LogOp;
 use crate::rules::{BreakerOp, RuleOp};
 use crate::turns::TurnOp;
 
-/// A request, by the room that answers it.
+/// A request, by area.
 pub(crate) enum Request {
     Turn(TurnOp),
     Chain(ChainOp),
@@ -22,11 +22,11 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// Everything is read by way of [`Buffer`], so that the code that reads each type is there once: the module is loaded each time
-    /// that the extension's worker wakes.
+    /// Everything is parsed through [`Buffer`], so that the code for each type exists only once: the module is loaded each time
+    /// that the extension's worker starts.
     ///
     /// # Errors
-    /// What is not JSON, names no operation, or does not bring what the operation takes.
+    /// The text is not JSON, names no operation, or lacks its arguments.
     pub(crate) fn read(request: &[u8]) -> Result<Self, serde_json::Error> {
         use serde::de::Error as _;
         let mut request: Buffer<'_> = serde_json::from_slice(request)?;
@@ -37,7 +37,7 @@ impl Request {
             .unwrap_or_default()
             .to_owned();
         let with = request.take("with").unwrap_or(Buffer::Null);
-        // As serde writes an enum without a tag, which takes the least code to read.
+        // The form of an externally tagged enum, which needs the least code to parse.
         let request = Buffer::Fields(vec![(op.clone().into(), with)]);
         match op.split('.').next().unwrap_or_default() {
             "turn" => TurnOp::deserialize(request).map(Self::Turn),

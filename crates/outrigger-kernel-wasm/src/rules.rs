@@ -1,4 +1,4 @@
-//! What is decided without a state of its own: permissions, routing, admission; and the breakers, which have one.
+//! Stateless decisions (permissions, routing, admission), and breakers, which have state.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 
 use crate::{Answer, Empty, text};
 
-/// Operations that depend on what they are given only.
+/// Operations that depend only on their arguments.
 #[derive(Deserialize)]
 pub(crate) enum RuleOp {
-    /// Which action counts for a request.
+    /// Returns the action for a request.
     #[serde(rename = "rule.permission")]
     Permission {
         permission: String,
         pattern: String,
-        /// In rising precedence.
+        /// In ascending precedence.
         rules: Vec<Rule>,
     },
-    /// The same for a file: by the name that it is asked by, and by others for rules that deny or ask.
+    /// The same for a file: by the requested name, and by its other names for rules that deny or ask.
     #[serde(rename = "rule.path")]
     Path {
         permission: String,
@@ -37,10 +37,10 @@ pub(crate) enum RuleOp {
         others: Vec<String>,
         rules: Vec<Rule>,
     },
-    /// Whether a tool is offered at all.
+    /// Returns whether a tool is offered at all.
     #[serde(rename = "rule.offered")]
     Offered { tool: String, rules: Vec<Rule> },
-    /// The rule that binds a call to a provider, by its place from 0 on, or nothing.
+    /// Returns the index of the rule that binds a call to a provider, or nothing.
     #[serde(rename = "rule.route")]
     Routed {
         contract: Contract,
@@ -49,11 +49,11 @@ pub(crate) enum RuleOp {
         #[serde(default)]
         callers: Vec<String>,
         directory: String,
-        /// The file or folder that the call is about, where it names one.
+        /// The file or folder of the call, if it names one.
         place: Option<String>,
         routes: Vec<Route>,
     },
-    /// Which plugins should run, and why the others should not.
+    /// Returns which plugins should run, and why the others should not.
     #[serde(rename = "rule.admission")]
     Admission {
         candidates: Vec<GivenCandidate>,
@@ -64,7 +64,7 @@ pub(crate) enum RuleOp {
     },
 }
 
-/// What a host knows of a plugin that it is packed with.
+/// A plugin that is bundled with the host.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GivenCandidate {
@@ -145,22 +145,22 @@ pub(crate) fn answer(op: RuleOp) -> Answer {
 /// Operations about breakers, each named by its plugin and hook.
 #[derive(Deserialize)]
 pub(crate) enum BreakerOp {
-    /// Whether a call may be made.
+    /// Returns whether a call may be made.
     #[serde(rename = "breaker.ask")]
     Ask { name: String, now: Millis },
-    /// How a call that was let through ended.
+    /// Reports how an admitted call ended.
     #[serde(rename = "breaker.ended")]
     Ended {
         name: String,
-        /// It was let through as a trial.
+        /// Whether it was admitted as a trial.
         trial: bool,
         how: HowEnded,
         now: Millis,
     },
-    /// What is to be kept of all of them.
+    /// Returns all breakers in serialised form.
     #[serde(rename = "breaker.keep")]
     Keep(Empty),
-    /// What was kept.
+    /// Restores them.
     #[serde(rename = "breaker.recall")]
     Recall {
         breakers: BTreeMap<String, SavedBreaker>,
@@ -168,7 +168,7 @@ pub(crate) enum BreakerOp {
     },
 }
 
-/// How a call ended, as far as its breaker is concerned.
+/// How a call ended, for its breaker.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HowEnded {

@@ -1,4 +1,4 @@
-//! Turns: stepped, and replayed from what was stored of them when the host is started again.
+//! Turns: stepping, and replay of stored steps when the host restarts.
 
 use outrigger_kernel::digest;
 use outrigger_kernel::turn::{Effect, Turn, step};
@@ -14,26 +14,26 @@ use serde_json::json;
 use crate::open::Open;
 use crate::{Answer, Empty, Failure, nothing, text};
 
-/// How the body of a step begins: the kind of a record is written first.
+/// Beginning of a step's body: the kind of a record is written first.
 const STEP: &[u8] = b"{\"record\":\"turn_step\",";
 
 /// Operations about turns.
 #[derive(Deserialize)]
 pub(crate) enum TurnOp {
-    /// A turn, from its stored steps, which are the lines of the request; without any it waits for its beginning.
+    /// Opens a turn from its stored steps, the lines of the request; without any it waits for its first input.
     #[serde(rename = "turn.open")]
     Open(Empty),
-    /// Something happened.
+    /// Takes an input.
     #[serde(rename = "turn.step")]
     Step {
         /// Number.
         turn: u32,
-        /// When.
+        /// Time.
         at: Millis,
-        /// What.
+        /// Input.
         input: Box<Input>,
     },
-    /// Nobody asks for it any more.
+    /// Closes it.
     #[serde(rename = "turn.close")]
     Close {
         /// Number.
@@ -41,7 +41,7 @@ pub(crate) enum TurnOp {
     },
 }
 
-/// A row of the log, as the host stores it: the text is not to be read and written again.
+/// A log row for the host to store: its text must not be parsed and written again.
 #[derive(Serialize)]
 pub(crate) struct Row {
     at: Millis,
@@ -64,7 +64,7 @@ impl Row {
     }
 }
 
-/// What a step comes to.
+/// Result of a step.
 #[derive(Serialize)]
 struct Stepped<'a> {
     effects: &'a [Effect],
@@ -72,7 +72,7 @@ struct Stepped<'a> {
     done: bool,
 }
 
-/// A step as it is stored. Other records are none: their types are not read here.
+/// A stored step. Other kinds of records are not parsed here.
 fn stored(body: &[u8]) -> Result<TurnStep, serde_json::Error> {
     use serde::de::Error as _;
     if body.starts_with(STEP) {
@@ -83,13 +83,13 @@ fn stored(body: &[u8]) -> Result<TurnStep, serde_json::Error> {
     }
 }
 
-/// A turn and what names its records.
+/// A turn and the seed of its record identifiers.
 #[derive(Default)]
 struct OpenTurn {
     turn: Option<Turn>,
     id: TurnId,
     session: SessionId,
-    /// Steps so far.
+    /// Number of steps so far.
     count: u64,
     /// Identifiers of its events.
     events: Option<IdMaker>,
@@ -131,10 +131,10 @@ impl Turns {
 }
 
 impl OpenTurn {
-    /// The turn as its stored inputs left it.
+    /// Replays a turn from its stored inputs.
     ///
     /// # Errors
-    /// A text that is not a step of a turn, a step that was given up, or one that does not lead to what was stored of it.
+    /// A text is not a step of a turn, a step was abandoned, or its result differs from what was stored.
     fn replayed(lines: &[u8]) -> Result<Self, Failure> {
         let mut open = Self::default();
         let bodies = lines.split(|byte| *byte == b'\n');
@@ -164,7 +164,7 @@ impl OpenTurn {
         self.turn.as_ref().is_some_and(Turn::is_done)
     }
 
-    /// One step, and the records of it: the step itself, then what is published.
+    /// Performs a step; returns its records: the step itself, then the published events.
     fn step(&mut self, at: Millis, input: Input) -> (Vec<Effect>, Vec<Row>) {
         let n = self.count;
         let kept = input.clone();
@@ -190,14 +190,14 @@ impl OpenTurn {
         if let (None, Input::Begin(begin)) = (&self.turn, &input) {
             self.id = begin.turn.clone();
             self.session = begin.session_id.clone();
-            // Other identifiers than the turn's own, from the same seed, so that a replay makes the same.
+            // Identifiers from the turn's seed but different from its own, so that a replay creates the same ones.
             self.events = Some(IdMaker::new(!begin.seed));
         }
         self.count += 1;
         step(&mut self.turn, at, input)
     }
 
-    /// What [`Self::events_of`] does to the identifiers of later events.
+    /// Advances the identifiers like [`Self::events_of`].
     fn count_events(&mut self, at: Millis, effects: &[Effect]) {
         if let Some(ids) = &mut self.events {
             let published = effects

@@ -2,12 +2,12 @@
 //! and no others, wherever the address comes from (a model, a provider, an MCP server, a redirect, a name that is
 //! resolved anew).
 //!
-//! [`check`] decides about an address before it is asked; clients of [`builder`] look at what a name leads to when they connect.
-//! The policy is that of the machine, so there is one for the process.
+//! [`check`] decides about an address before a request; clients of [`builder`] check the resolved address when they connect.
+//! The policy is the machine's, so there is one per process.
 //!
-//! [`Callback`] is where a browser comes back to after a login, for those that log in at servers.
+//! [`Callback`] is the server to which a browser returns after a login.
 //!
-//! What this crate is not for: processes (the sandbox and its proxy decide for them), and what a user has to allow.
+//! This crate does not decide about processes (the sandbox and its proxy do), or about what a user has to approve.
 
 mod callback;
 mod resolver;

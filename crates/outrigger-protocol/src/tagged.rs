@@ -1,7 +1,7 @@
-//! Enums whose variant is named by a field of theirs, the tag: `{"kind": "tool_done", "effect": 7, …}`.
+//! Enums whose variant is named by a field, the tag: `{"kind": "tool_done", "effect": 7, …}`.
 //!
-//! Serde reads those into a buffer of its own and each variant out of that, with the code of everything in them made anew. [`tagged`] reads
-//! them by way of [`Buffer`] instead, to the same values and the same errors; they are written as serde writes them.
+//! Serde reads them into a buffer and each variant from that, which generates the code of all contained types again. [`tagged`] reads
+//! them through [`Buffer`] instead, with the same values and errors; they are serialised as by serde.
 
 use std::fmt;
 

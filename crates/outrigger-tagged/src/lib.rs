@@ -1,8 +1,8 @@
 //! `#[tagged("kind")]`, for enums of `outrigger-protocol` whose variant is named by a field.
 //!
-//! It stands in place of `#[serde(tag = "kind")]` and of `derive(Deserialize)`. The enum is written as serde writes it. To be read, it has a
-//! twin without a tag, of which serde's own derive makes the code (`remote`), and the field that is the tag names its variant
-//! (`outrigger_protocol::tagged`). In tests it has a second twin, which serde reads by itself, to compare both.
+//! It replaces `#[serde(tag = "kind")]` and `derive(Deserialize)`. The enum is serialised as by serde. For deserialisation, it has a
+//! twin without a tag, whose code serde derives (`remote`), and the tag field selects its variant
+//! (`outrigger_protocol::tagged`). In tests a second twin uses serde's own implementation, to compare both.
 
 use proc_macro::{Group, Ident, TokenStream, TokenTree};
 

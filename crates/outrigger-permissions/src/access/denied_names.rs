@@ -1,5 +1,5 @@
-//! New files of names that rules deny to change (`"edit": {"*.lock": "deny"}`). What is there is read-only for a command; where nothing is,
-//! there is nothing to be mounted over, so what a command makes there is moved aside when it has ended.
+//! New files with names that rules deny to change (`"edit": {"*.lock": "deny"}`). Existing files are read-only for a command; a missing
+//! file cannot be mounted read-only, so a new one is moved aside when the command has ended.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Who put an entry into the configuration or changed it there, by `config` hooks: all of them, in the order in which the chain called
-//! them. What is run, read or requested for the entry is held to what each of them may do, so that none lends another its rights. Who
-//! changes a label of a provider or of its models has no part in its requests.
+//! The plugins whose `config` hooks added or changed an entry of the configuration, in the order of the chain.
+//! What is run, read or requested for the entry is limited to what each of them may do, so that none lends another its rights. A plugin
+//! that only changes a label of a provider or of its models is not counted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
