@@ -202,6 +202,33 @@ fn is_random(value: &str) -> bool {
         && (is_hex || is_mixed)
 }
 
+/// Characters that end a key in a text.
+const ENDS_KEY: &str = "\"'`,;:=<>()[]{}|&";
+/// Schemes of the header `Authorization`.
+const SCHEMES: [&str; 3] = ["basic", "bearer", "token"];
+
+/// Returns whether a text contains a secret: a private key, a word that looks like a key or that nobody would write,
+/// the credentials of a header, or an address with a login.
+#[must_use]
+pub fn contains_secret(text: &str) -> bool {
+    let mut words = text.split(|c: char| c.is_whitespace() || ENDS_KEY.contains(c));
+    let mut pairs = text.split_whitespace().zip(text.split_whitespace().skip(1));
+    let is_scheme = |word: &str| SCHEMES.iter().any(|it| word.eq_ignore_ascii_case(it));
+    text.contains("-----BEGIN ")
+        || words.any(|word| looks_like_key(word) || is_random(word))
+        || pairs.any(|(first, second)| {
+            is_scheme(first.trim_start_matches(['"', '\''])) && second.len() >= MIN_SECRET_LENGTH
+                || is_login_option(first, second)
+        })
+        || without_logins(text, "").is_some()
+}
+
+/// Returns whether two words are the option of a user, as curl's, with a password.
+fn is_login_option(option: &str, value: &str) -> bool {
+    let login = value.split_once(':');
+    ["-u", "--user"].contains(&option) && login.is_some_and(|(_, password)| !password.is_empty())
+}
+
 /// Splits `accountKey`, `account_key` or `ACCOUNT-KEY` into words in lower case.
 #[must_use]
 pub fn words(name: &str) -> Vec<String> {
@@ -387,6 +414,33 @@ mod tests {
             ("instructions", "Answer in 3 words", false),
         ] {
             assert_eq!(is_secret_option(name, value), want, "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn secrets_in_texts_are_found() {
+        for text in [
+            "access-tokens = github.com=ghp_abcdefghij0123456789",
+            "'http.extraheader'='Authorization: Bearer abcdefghijkl'",
+            "Basic dXNlcjpwdw==",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl",
+            r#"{"private_key":"-----BEGIN PRIVATE KEY-----\nMIIE"}"#,
+            "x-team: 3f786850e387550fdab836ed7e6dc881de23001b",
+            "--index https://user:password@host/simple",
+            "sk_live_abcdefghijklmnop",
+            "-u bob:hunter2",
+        ] {
+            assert!(contains_secret(text), "{text}");
+        }
+        for text in [
+            "/usr/local/bin:/opt/node-v20.11.1-linux-x64/bin",
+            "-C target-cpu=x86-64-v3 -C link-arg=-fuse-ld=lld",
+            "--max-old-space-size=4096",
+            "basic auth",
+            "https://host/simple?page=2",
+            "*.tar=01;31:*.tgz=01;31",
+        ] {
+            assert!(!contains_secret(text), "{text}");
         }
     }
 

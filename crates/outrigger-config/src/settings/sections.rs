@@ -165,6 +165,9 @@ settings! {
         hosts: Option<Vec<String>> = None, [NAME], Security;
         /// Secrets of the home folder that commands may read, such as `["~/.ssh"]`.
         secrets: Vec<String> = Vec::new(), [FOLDER], Security;
+        /// Additional environment variables that commands see, such as `["GH_TOKEN", "AWS_*"]`. By default they see
+        /// those that build tools need, without names and values that look like secrets.
+        env: Vec<String> = Vec::new(), [NAME], Security;
         /// Additional files and folders that commands may change.
         write: Vec<String> = Vec::new(), [FOLDER], Security;
         /// Local ports of other services that commands may connect to, such as `[5432]`.

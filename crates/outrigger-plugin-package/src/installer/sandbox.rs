@@ -160,7 +160,7 @@ impl Installation<'_> {
                     .filter_map(|it| Some(PathBuf::from(self.variable(it)?))),
             )
             .filter_map(|it| outrigger_files::read_to_string(&it, 1 << 20).ok());
-        let package = self.package.map(str::to_owned);
+        let package = self.package.and_then(host).map(str::to_owned);
         let all: Vec<String> = texts.chain(files).chain(package).collect();
         all.iter().flat_map(|text| local_ports(text)).collect()
     }
@@ -185,18 +185,38 @@ fn whole(folder: &Path, home: &Path) -> PathBuf {
     }
 }
 
-/// Returns the file or folder that a request names: `name@file:/x.tgz`, `name@git+file:///repository`.
+/// Returns what comes after the name: the `file:/x.tgz` of `@scope/name@file:/x.tgz`, the whole of an address without
+/// a name.
+fn request(package: &str) -> &str {
+    let scope = usize::from(package.starts_with('@'));
+    match package.get(scope..).and_then(|it| it.split_once('@')) {
+        Some((name, request)) if !name.contains(':') => request,
+        _ => package,
+    }
+}
+
+/// Returns the file or folder that a request names: `name@file:/x.tgz`, `name@git+file:///repository`. An address of
+/// another scheme names none, whatever it contains.
 fn local(package: &str) -> Option<PathBuf> {
-    let (_, path) = package.split_once("file:")?;
+    let request = request(package);
+    let path = request.strip_prefix("git+").unwrap_or(request);
+    let path = path.strip_prefix("file:")?;
     let path = path.split('#').next().unwrap_or(path);
     let path = path.strip_prefix("//").unwrap_or(path);
     Some(PathBuf::from(path))
 }
 
-/// Returns the siblings of a user's package, which it may name (`"dependencies": {"x": "file:../x"}`): never all of the home
-/// folder, and nothing of its hidden folders.
+/// Returns the host of a request's address, with its port.
+fn host(package: &str) -> Option<&str> {
+    let (_, rest) = request(package).split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    authority.rsplit('@').next()
+}
+
+/// Returns the siblings of a user's package in a folder, which it may name (`"dependencies": {"x": "file:../x"}`): never
+/// all of the home folder, and nothing of its hidden folders.
 fn neighbours(path: &Path, home: &Path) -> Option<PathBuf> {
-    let folder = path.parent()?;
+    let folder = path.parent().filter(|_| path.is_dir())?;
     let below = folder.strip_prefix(home).ok();
     let first = below.and_then(|it| it.iter().next());
     let is_hidden = first.is_some_and(|it| it.as_encoded_bytes().starts_with(b"."));
@@ -280,14 +300,34 @@ mod tests {
     }
 
     #[test]
+    // Attempts 1411 and 1412 of docs/bypass/attempts.toml.
     fn what_a_request_and_settings_name() {
         for (package, expected) in [
             ("a@1.2", None),
             ("a@file:/x/a.tgz", Some("/x/a.tgz")),
             ("a@git+file:///r#main", Some("/r")),
+            ("@s/a@file:///x/a.tgz", Some("/x/a.tgz")),
+            ("file:/x/a@b/c.tgz", Some("/x/a@b/c.tgz")),
             ("a@https://h/a.tgz", None),
+            ("a@https://h/a.tgz?file:/x/a.tgz", None),
+            ("a@https://h/a.tgz#file:/x/a.tgz", None),
+            ("a@git+https://h/file:/x/a.git", None),
+            ("https://h/b@file:/x", None),
         ] {
             assert_eq!(local(package), expected.map(PathBuf::from), "{package}");
+        }
+        for (package, expected) in [
+            ("a@1.2", vec![]),
+            ("a@http://localhost:81/a.tgz", vec![81]),
+            ("a@git+ssh://git@127.0.0.1:22/r", vec![22]),
+            ("a@https://h/a.tgz?http://localhost:6379", vec![]),
+            ("a@https://h/http://localhost:6379", vec![]),
+            ("a@https://h\\@localhost:6379/", vec![]),
+            ("a@https://localhost:6379@h/", vec![]),
+            ("a@https://h/#@localhost:6379", vec![]),
+        ] {
+            let ports = host(package).map_or(Vec::new(), local_ports);
+            assert_eq!(ports, expected, "{package}");
         }
         let text =
             "registry=http://localhost:4873/\n@a:registry=https://127.0.0.1:80\nx=localhost:no";

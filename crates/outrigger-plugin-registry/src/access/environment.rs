@@ -41,7 +41,10 @@ const SECRET: &[&str] = &[
     "_PIN",
     "LOGIN",
     "MNEMONIC",
+    "HEADER",
 ];
+/// Starts of names whose values are settings of package managers and git, which hold credentials in forms of their own.
+const CREDENTIALS: [&str; 3] = ["BUNDLE_", "GIT_CONFIG_", "NIX_CONFIG"];
 /// Names a file of public certificates, although its name looks like a secret. Behind a proxy that intercepts TLS, a plugin
 /// reaches nothing without it.
 const AUTHORITIES: &str = "NODE_EXTRA_CA_CERTS";
@@ -164,12 +167,16 @@ fn passes(name: &OsStr, value: &OsStr) -> bool {
         .split_once("://")
         .is_some_and(|(_, rest)| rest.contains('@'));
     !is_forbidden(name)
-        && !OURS.iter().any(|start| upper.starts_with(start))
+        && !OURS
+            .iter()
+            .chain(&CREDENTIALS)
+            .any(|start| upper.starts_with(start))
         && (PLACES.contains(&name)
             || name == AUTHORITIES
             || !SECRET.iter().any(|part| upper.contains(part)))
         && !login_in_url
         && !looks_like_a_key(value)
+        && !outrigger_protocol::keys::contains_secret(value)
 }
 
 /// Returns whether a value contains a login or a key, or is nothing else: long, of letters and digits, without a break.
@@ -248,6 +255,25 @@ mod tests {
                 false,
             ),
             ("ACME_ID", "ghp1234567890abcdefghij", false),
+            ("NIX_CONFIG", "cores = 4", false),
+            (
+                "ACME_FLAGS",
+                "--tokens github.com=ghp_abcdefghij0123456789",
+                false,
+            ),
+            ("GIT_CONFIG_VALUE_0", "Authorization: x", false),
+            ("GIT_CONFIG_PARAMETERS", "'a'='b'", false),
+            ("BUNDLE_GEMS__ACME__COM", "cafe1234:hunter2", false),
+            ("OTEL_HEADERS", "x-team: abc", false),
+            ("ACME_PEM", "-----BEGIN PRIVATE KEY-----\nMIIE", false),
+            (
+                "ACME_ACCOUNT",
+                "{\"key\":\"-----BEGIN PRIVATE KEY-----\"}",
+                false,
+            ),
+            ("ACME_OPTIONS", "-u bob:hunter2hunter2", false),
+            ("ACME_ARGS", "-p 8080 -v", true),
+            ("ACME_MAP", "a:b", true),
             ("ACME_NAME", "a-long-but-plain-name-of-words", true),
         ] {
             assert_eq!(passes(OsStr::new(name), OsStr::new(value)), want, "{name}");

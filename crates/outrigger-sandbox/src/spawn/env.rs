@@ -68,7 +68,9 @@ pub fn is_forbidden(name: impl AsRef<OsStr>) -> bool {
     runs_other_code(&name.as_ref().to_string_lossy())
 }
 
-fn is_any(name: &OsStr, patterns: &[&str]) -> bool {
+/// Returns whether a name matches one of the patterns, in which a trailing `*` matches any rest.
+#[must_use]
+pub fn is_any(name: &OsStr, patterns: &[&str]) -> bool {
     let name = name.as_encoded_bytes();
     patterns
         .iter()

@@ -1,5 +1,6 @@
 //! `bash`: runs a shell command.
 
+mod environment;
 mod mentions;
 mod outside;
 mod paths;
@@ -13,9 +14,10 @@ use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::execute::before_shell;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
-use outrigger_sandbox::{ProcessFreeze, Spec, Stdio, env, host_path};
+use outrigger_sandbox::{ProcessFreeze, Spec, Stdio, host_path};
 use serde_json::{Value, json};
 
+pub use self::environment::shell_environment;
 use super::{MAX_SAFE, Options, number, spec, text};
 use crate::error::ToolError;
 use crate::files::locate;
@@ -37,76 +39,7 @@ Runs a command line with bash and returns its output, standard output and standa
 
 // Shells whose `-c` accepts what models write.
 const SHELLS: &[&str] = &["bash", "zsh", "sh", "dash", "ksh"];
-// Variables beyond the harmless ones that build tools need. No keys, no tokens.
-const VARIABLES: &[&str] = &[
-    "ANDROID_*",
-    "CARGO_HOME",
-    "CARGO_TARGET_DIR",
-    "CC",
-    "CFLAGS",
-    "CI",
-    "CONDA_*",
-    "CPATH",
-    "CXX",
-    "CXXFLAGS",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "DEBIAN_FRONTEND",
-    "DISPLAY",
-    "DOCKER_CONFIG",
-    "DOCKER_HOST",
-    "EDITOR",
-    "GIT_AUTHOR_*",
-    "GIT_COMMITTER_*",
-    "GIT_SSL_CAINFO",
-    "GOCACHE",
-    "GOFLAGS",
-    "GOMODCACHE",
-    "GOPATH",
-    "GOPROXY",
-    "GOROOT",
-    "GPG_TTY",
-    "JAVA_HOME",
-    "KUBECONFIG",
-    "LDFLAGS",
-    "LIBRARY_PATH",
-    "MAKEFLAGS",
-    "NODE_ENV",
-    "NODE_EXTRA_CA_CERTS",
-    "NODE_PATH",
-    "NVM_*",
-    "PAGER",
-    "PIP_*",
-    "PKG_CONFIG_PATH",
-    "PNPM_HOME",
-    "PYENV_*",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONPATH",
-    "PYTHONUNBUFFERED",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "RUSTC_WRAPPER",
-    "RUSTFLAGS",
-    "RUSTUP_*",
-    "RUST_*",
-    "SDKMAN_DIR",
-    "SSH_AUTH_SOCK",
-    "UV_*",
-    "VIRTUAL_ENV",
-    "VOLTA_HOME",
-    "WAYLAND_DISPLAY",
-    "no_proxy",
-    "NO_PROXY",
-];
-const PROXIES: &[&str] = &[
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-];
-/// Returns the environment of the command: harmless variables, those that identify an agent, and those that plugins
-/// add.
+/// The tool.
 pub(super) struct Bash {
     spec: ToolSpec,
     options: Options,
@@ -133,7 +66,7 @@ impl Bash {
         number(input, "timeout").map_or(self.options.shell_timeout, Duration::from_millis)
     }
 
-    // Returns `TMUX_TMPDIR` of a running plugin tmux server.
+    // Returns the environment of a command, with what plugins add to it.
     async fn environment(
         &self,
         cwd: &Path,
@@ -157,7 +90,7 @@ impl Bash {
 }
 
 impl Bash {
-    /// Returns the shell that runs commands.
+    // Returns `TMUX_TMPDIR` of a running plugin tmux server.
     fn tmux(&self) -> Vec<(OsString, OsString)> {
         let folder = self.options.tmux.iter();
         folder
@@ -187,43 +120,6 @@ pub fn shell_program(options: &Options) -> PathBuf {
         })
         .or_else(|| host_path::find("bash"))
         .unwrap_or_else(|| PathBuf::from("/bin/sh"))
-}
-
-/// What a shell sees: harmless variables of ours and those named in `extra` (a trailing `*` stands for any rest), what
-/// says that an agent runs it, and `added`, which plugins or a client wish for. Nothing that makes programs load code.
-#[must_use]
-pub fn shell_environment(
-    extra: &[String],
-    added: Option<&serde_json::Map<String, Value>>,
-) -> Vec<(OsString, OsString)> {
-    let mut names: Vec<&str> = VARIABLES.to_vec();
-    names.extend(extra.iter().map(String::as_str));
-    let mut vars = env::allow_list(&names);
-    // Most downloads of builds need a proxy, but one with a password in it is a secret.
-    vars.extend(PROXIES.iter().filter_map(|name| {
-        let value = std::env::var(name)
-            .ok()
-            .filter(|value| !value.contains('@'))?;
-        Some((OsString::from(name), OsString::from(value)))
-    }));
-    // Scripts already look for `OPENCODE`.
-    for name in ["AGENT", "OPENCODE", "OUTRIGGER"] {
-        vars.push((name.into(), "1".into()));
-    }
-    for (name, value) in added.into_iter().flatten() {
-        let value = match value {
-            Value::String(text) => text.clone(),
-            Value::Null => continue,
-            other => other.to_string(),
-        };
-        let unfit = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
-        if unfit || env::is_forbidden(name) {
-            tracing::warn!(%name, "a plugin's variable is not passed to the shell");
-            continue;
-        }
-        vars.push((name.into(), value.into()));
-    }
-    vars
 }
 
 impl Tool for Bash {

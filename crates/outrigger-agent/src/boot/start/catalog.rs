@@ -66,11 +66,11 @@ impl Bootstrap {
         let options = builtin::Options {
             shell: self.config.config.shell.as_ref().map(PathBuf::from),
             shell_timeout: Duration::from_millis(self.config.settings.tools.bash_timeout_ms),
+            shell_env: self.config.settings.tools.env.clone(),
             tmux: Some(outrigger_plugins::tmux_dir(data, &self.location.directory)),
             lsp: lsp::tool_is_on(&self.boot.env),
             search: self.search_service(),
             off: off.map(str::to_owned).collect(),
-            ..Default::default()
         };
         let runtime = ToolRuntime::new();
         builtin::register_all(&runtime, &options).map_err(|e| AgentError::Tools(e.to_string()))?;

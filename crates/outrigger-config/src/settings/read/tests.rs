@@ -95,6 +95,7 @@ fn defaults_alone() {
         tools.unix_sockets = false
         tools.hosts = null
         tools.secrets = []
+        tools.env = []
         tools.write = []
         tools.ports = []
         browser.enabled = false
