@@ -7,7 +7,9 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_protected_paths as protected_paths;
-use outrigger_sandbox::{Child, Policy, SandboxError, Spawner, Spec, Stdio, env, host_path};
+use outrigger_sandbox::{
+    Child, Policy, RealPaths, SandboxError, Spawner, Spec, Stdio, env, host_path,
+};
 
 use crate::access::Access;
 use crate::executor::Executor;
@@ -106,7 +108,7 @@ fn widened(mut policy: Policy, access: &Access) -> Policy {
     let is_folder = |it: &&PathBuf| it.extension().is_none() && !it.ends_with(".env");
     keep.iter().filter(is_folder).for_each(|it| make_folder(it));
     let (there, absent): (Vec<_>, Vec<_>) = keep.into_iter().partition(|it| it.exists());
-    protected_paths::hold(&mut policy, there);
+    protected_paths::hold(&mut policy, there, &mut RealPaths::default());
     policy.absent.extend(absent);
     policy
 }

@@ -17,7 +17,7 @@ use outrigger_protected_paths::restored::restore;
 use outrigger_protected_paths::{self as protected_paths, git_files};
 use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
 use outrigger_sandbox::{
-    Calls, Listings, Loopback, Policy, RealPaths, SandboxError, private_tmp, which,
+    Calls, Lookups, Loopback, Policy, RealPaths, SandboxError, private_tmp, which,
 };
 use outrigger_workspace::Folders;
 use outrigger_workspace::ProjectLocation;
@@ -132,9 +132,11 @@ impl SandboxInput<'_> {
         profile: Profile,
         reads: Option<Vec<PathBuf>>,
     ) -> Result<Policy, SandboxError> {
-        let files = HomeFiles::of(self.folders, &self.config.settings.tools.secrets);
+        // Every part of this policy sees the same state of the disk, and the next policy another one.
+        let lookups = &mut Lookups::default();
         let mut policy = Policy::system();
-        let project = self.project();
+        let stores = git_policy::stores(&self.location.worktree);
+        let project = self.project(&stores);
         match reads {
             None => policy.read.push(PathBuf::from("/")),
             Some(reads) => policy.read.extend(reads.into_iter().chain(project.clone())),
@@ -150,18 +152,16 @@ impl SandboxInput<'_> {
             policy.write.extend(project);
             let more = &self.config.settings.tools.write;
             policy.write.extend(more.iter().map(PathBuf::from));
-            // What is below an open folder is open; a command could have put a link there.
-            let real = |it: &Path| it.canonicalize().ok();
-            let open: Vec<PathBuf> = policy.write.iter().filter_map(|it| real(it)).collect();
-            let is_open = |path: &Path| {
-                path.parent()
-                    .and_then(real)
-                    .is_some_and(|it| open.iter().any(|open| it.starts_with(open)))
-            };
-            let caches = files.caches.iter().filter(|it| !is_open(it));
+            self.own_caches(&mut policy, lookups);
+        }
+        let shown = &self.config.settings.tools.secrets;
+        let files = HomeFiles::of(self.folders, shown, &mut lookups.listings);
+        if profile == Profile::WorkspaceWrite {
+            let open = open_folders(&policy, &mut lookups.real);
+            let caches = files.caches.iter();
+            let caches = caches.filter(|it| !is_in_open(it, &open, &mut lookups.real));
             policy.write.extend(caches.cloned());
-            self.own_caches(&mut policy, is_open);
-            self.keep(&mut policy, &files)?;
+            self.keep(&mut policy, &files, &stores, lookups)?;
         }
         // The project itself may be in there.
         let (folder, worktree) = (&self.location.directory, &self.location.worktree);
@@ -180,19 +180,24 @@ impl SandboxInput<'_> {
     /// Gives commands their own caches: files in the user's caches are run as found (environments of `uvx`, compiled sources of
     /// Bun and Deno, pickles of Python's tools, what a shell sources), or are shared with another project (Bun makes hard links), so
     /// commands must not change them.
-    fn own_caches(&self, policy: &mut Policy, is_open: impl Fn(&Path) -> bool) {
+    fn own_caches(&self, policy: &mut Policy, lookups: &mut Lookups) {
+        let open = open_folders(policy, &mut lookups.real);
         let mut folder = command_caches::folder(self.folders);
         // Where the user's cache folder is part of the project, it is as open as the rest of it.
-        if !is_open(&folder) {
+        if !is_in_open(&folder, &open, &mut lookups.real) {
             let write = &self.config.settings.tools.write;
             let write: Vec<PathBuf> = write.iter().map(PathBuf::from).collect();
-            folder = match command_caches::prepare(self.folders, &write) {
+            folder = match command_caches::prepare(self.folders, &write, &mut lookups.listings) {
                 Ok(folder) => folder,
                 Err(error) => {
                     tracing::warn!("[sandbox] cannot create {}: {error}", folder.display());
                     return;
                 }
             };
+            if lookups.real.of(&folder).is_err() {
+                // A folder on the way was looked up before it was created.
+                *lookups = Lookups::default();
+            }
             policy.write.push(folder.clone());
             let whole = OsString::from(folder.clone());
             policy.variables.push(("XDG_CACHE_HOME".into(), whole));
@@ -208,66 +213,60 @@ impl SandboxInput<'_> {
 
     /// Returns the folders of the project: the working directory, the root, and the repository if it is elsewhere. Never the root
     /// of the file system.
-    fn project(&self) -> Vec<PathBuf> {
+    fn project(&self, stores: &[PathBuf]) -> Vec<PathBuf> {
         let mut all = vec![
             self.location.directory.clone(),
             self.location.worktree.clone(),
         ];
-        all.extend(git_policy::stores(&self.location.worktree));
+        all.extend_from_slice(stores);
         all.retain(|folder| folder.parent().is_some());
+        all.dedup();
         all
     }
 
     /// Protects files in writable folders: those that make git or an agent run something, that run at the next login, this
     /// program and the runtimes.
-    fn keep(&self, policy: &mut Policy, files: &HomeFiles) -> Result<(), SandboxError> {
+    fn keep(
+        &self,
+        policy: &mut Policy,
+        files: &HomeFiles,
+        stores: &[PathBuf],
+        lookups: &mut Lookups,
+    ) -> Result<(), SandboxError> {
         let (folder, worktree) = (&self.location.directory, &self.location.worktree);
         protected_paths::share_in(&self.folders.data.join("running-commands"));
-        protected_paths::keep(policy, [folder, worktree], &[], self.process)?;
-        let (mut all, mut listings) = (files.startup.clone(), Listings::default());
-        for store in git_policy::stores(worktree) {
-            all.extend(git_files::of_repository(&store));
+        protected_paths::keep(policy, [folder, worktree], &[], self.process, lookups)?;
+        let mut all = files.startup.clone();
+        for store in stores {
+            all.extend(git_files::of_repository(store));
         }
         let below = folder.ancestors().take_while(|it| it.starts_with(worktree));
         let outside = Some(worktree.as_path()).filter(|it| !folder.starts_with(it));
         for folder in below.chain(outside) {
             // Existing folders are protected as a whole; in missing ones the files that run something cannot be created.
             let agents = OF_AGENTS.iter().map(|name| folder.join(name));
-            all.extend(agents.filter(|it| listings.exists(it)));
+            all.extend(agents.filter(|it| lookups.listings.exists(it)));
             let startup = STARTUP.iter().map(|it| folder.join(it.path));
             // While a long-running process exists, the user's editor creates them.
             let is_kept = |it: &PathBuf| self.process == Process::Command || it.exists();
             all.extend(startup.filter(is_kept));
         }
-        all.extend(programs(self.config));
-        let mut real = RealPaths::default();
-        let open: Vec<PathBuf> = policy.write.iter().flat_map(|it| real.of(it)).collect();
-        let is_open = |path: &Path| {
-            open.iter()
-                .any(|root| path.starts_with(root) && path != root)
-        };
+        let open = open_folders(policy, &mut lookups.real);
         let mut there = Vec::new();
         for path in all {
-            let found = listings.may_exist(&path).then(|| real.of(&path).ok());
-            match found.flatten() {
-                Some(leads) if is_open(&leads) => {
-                    // Links on the way must not be replaced either.
-                    if leads != path {
-                        let way = path.ancestors().filter(|it| is_open(it));
-                        policy.held.extend(way.map(Path::to_path_buf));
-                    }
-                    there.push(leads);
-                }
-                Some(_) => {}
-                None => policy
-                    .absent
-                    .extend(Some(placed(&path, &mut real)).filter(|it| is_open(it))),
-            }
+            let may_exist = lookups.listings.may_exist(&path);
+            let leads = may_exist.then(|| lookups.real.of(&path).ok()).flatten();
+            there.extend(guard(policy, &open, &path, leads, lookups));
+        }
+        // Their folders are large, and not listed for one name.
+        for path in programs(self.config) {
+            let leads = lookups.real.of(&path).ok();
+            there.extend(guard(policy, &open, &path, leads, lookups));
         }
         if self.process == Process::Command {
-            self.keep_free(policy, &open, &mut real);
+            self.keep_free(policy, &open, lookups);
         }
-        protected_paths::hold(policy, there);
+        protected_paths::hold(policy, there, &mut lookups.real);
         // A folder that may itself be changed stays in place.
         policy.held.retain(|it| !open.contains(it));
         policy.absent.sort();
@@ -279,16 +278,16 @@ impl SandboxInput<'_> {
     }
 
     /// Has start-up files with `*` in their names stay free in the writable folders `open`.
-    fn keep_free(&self, policy: &mut Policy, open: &[PathBuf], real: &mut RealPaths) {
+    fn keep_free(&self, policy: &mut Policy, open: &[PathBuf], lookups: &mut Lookups) {
         let named = home_files::of_startup(self.folders).filter_map(|it| {
-            let folder = real.of(&it.folder);
-            let folder = folder.unwrap_or_else(|_| placed(&it.folder, real));
+            let folder = lookups.real.of(&it.folder);
+            let folder = folder.unwrap_or_else(|_| placed(&it.folder, lookups));
             let root = open.iter().find(|root| folder.starts_with(root))?;
             Some((root.clone(), it.at(folder)))
         });
         let named: Vec<(PathBuf, Beginning)> = named.collect();
         if !named.is_empty() {
-            let clear = home_files::keep_free(named);
+            let clear = home_files::keep_free(named, &mut lookups.listings);
             policy.clear = policy.clear.clone().and(clear);
         }
     }
@@ -354,9 +353,50 @@ fn launchers(program: Option<&Path>, started: &[PathBuf]) -> Vec<PathBuf> {
     all
 }
 
+/// Returns the writable files and folders, without links.
+fn open_folders(policy: &Policy, real: &mut RealPaths) -> Vec<PathBuf> {
+    policy.write.iter().flat_map(|it| real.of(it)).collect()
+}
+
+/// Returns whether a path is in an open folder: what is below one is open, and a command could have put a link there.
+fn is_in_open(path: &Path, open: &[PathBuf], real: &mut RealPaths) -> bool {
+    path.parent()
+        .and_then(|it| real.of(it).ok())
+        .is_some_and(|it| open.iter().any(|open| it.starts_with(open)))
+}
+
+/// Has a path not changed in the writable folders `open`, and returns where it leads if it is in one of them. `leads`: where it leads
+/// if it exists; otherwise it must not be created.
+fn guard(
+    policy: &mut Policy,
+    open: &[PathBuf],
+    path: &Path,
+    leads: Option<PathBuf>,
+    lookups: &mut Lookups,
+) -> Option<PathBuf> {
+    let is_open = |path: &Path| {
+        open.iter()
+            .any(|root| path.starts_with(root) && path != root)
+    };
+    let Some(leads) = leads else {
+        let placed = placed(path, lookups);
+        policy.absent.extend(Some(placed).filter(|it| is_open(it)));
+        return None;
+    };
+    if !is_open(&leads) {
+        return None;
+    }
+    // Links on the way must not be replaced either.
+    if leads != path {
+        let way = path.ancestors().filter(|it| is_open(it));
+        policy.held.extend(way.map(Path::to_path_buf));
+    }
+    Some(leads)
+}
+
 /// Returns where a missing file would be.
-fn placed(path: &Path, real: &mut RealPaths) -> PathBuf {
-    match real.nearest(path) {
+fn placed(path: &Path, lookups: &mut Lookups) -> PathBuf {
+    match lookups.nearest(path) {
         Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(path)),
         None => path.to_path_buf(),
     }

@@ -170,8 +170,12 @@ impl Forbids for DenyPolicy {
         leads.file(path).map(str::to_owned)
     }
 
+    fn has_programs(&self) -> bool {
+        !self.forbid.programs.is_empty()
+    }
+
     fn program(&self, program: &Path) -> Option<String> {
-        if self.forbid.programs.is_empty() {
+        if !self.has_programs() {
             return None;
         }
         let found = match program.components().count() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 use outrigger_config::Loaded;
 use outrigger_config::settings::{Profile, Sandbox, Settings};
 use outrigger_protocol::diagnose::Diagnose as _;
-use outrigger_sandbox::folders::{movable_above, movable_above_all};
+use outrigger_sandbox::folders::movable_above_all;
 use outrigger_sandbox::path_masks::Covers;
 use outrigger_sandbox::{
     CoversFn, Forbids as _, Level, Policy, SandboxError, Spawner, private_tmp,
@@ -136,17 +136,17 @@ pub fn own_files(folders: &Folders) -> Covers {
     let hide: Vec<PathBuf> = keys.filter(|path| path.exists()).into_iter().collect();
     let shared = READ_ONLY_FOLDERS.iter().map(|name| folders.data.join(name));
     let settings = folders.config.join("outrigger");
-    let mut held = movable_above(&folders.data);
-    held.extend(movable_above(&settings));
-    held.extend(PROCESS_FOLDERS.iter().map(|name| folders.data.join(name)));
     // Fetched plugins and skills, and OpenCode's list of models, which determines where keys are sent.
     let models = folders
         .cache
         .parent()
         .map(|cache| cache.join(reserved_paths::MODELS));
     let fetched = [folders.cache.clone()].into_iter().chain(models);
-    let above = fetched.clone().chain(hide.iter().cloned());
-    held.extend(above.flat_map(|path| movable_above(&path)));
+    let fetched: Vec<PathBuf> = fetched.collect();
+    let ours = [&folders.data, &settings].into_iter();
+    let ours = ours.chain(&fetched).chain(&hide).map(PathBuf::as_path);
+    let mut held: Vec<PathBuf> = movable_above_all(ours).into_iter().collect();
+    held.extend(PROCESS_FOLDERS.iter().map(|name| folders.data.join(name)));
     held.sort();
     held.dedup();
     // Other sessions are invisible: their tool output, temporary files and transcripts.

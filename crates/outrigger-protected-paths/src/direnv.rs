@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The file that direnv runs in a folder and below.
-const ENVRC: &str = ".envrc";
+pub(crate) const ENVRC: &str = ".envrc";
 /// Commands of direnv and of shells that load the files they name, and whether these are scripts.
 const LOADERS: [(&str, bool); 6] = [
     ("dotenv", false),

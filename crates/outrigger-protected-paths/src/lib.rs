@@ -26,7 +26,7 @@ use std::thread;
 use outrigger_protocol::settings::SETTINGS;
 use outrigger_protocol::startup::{STARTUP, waits_for_approval};
 use outrigger_sandbox::path_masks::{MAX_COVERS, MAX_ENTRIES};
-use outrigger_sandbox::{Listings, Policy, SandboxError};
+use outrigger_sandbox::{Lookups, Policy, RealPaths, SandboxError};
 
 use crate::nested_git::NestedGit;
 
@@ -99,19 +99,16 @@ pub fn keep(
     [folder, root]: [&Path; 2],
     granted: &[PathBuf],
     process: Process,
+    lookups: &mut Lookups,
 ) -> Result<(), SandboxError> {
-    let (mut found, mut listings) = (Vec::new(), Listings::default());
+    let mut found = Vec::new();
     let below = folder.ancestors().take_while(|it| it.starts_with(root));
     let mut folders: Vec<&Path> = below.chain([folder, root]).collect();
     folders.sort_unstable();
     folders.dedup();
     // Inner folders first.
     for folder in folders.into_iter().rev().filter(|it| it.parent().is_some()) {
-        let git = folder.join(".git");
-        // In a linked worktree or a submodule the file contains the path of the repository.
-        if git.is_file() {
-            found.push(git.clone());
-        }
+        let listings = &mut lookups.listings;
         let is_granted = |path: &Path| is_granted(path, folder, granted);
         let startup = STARTUP
             .iter()
@@ -127,32 +124,56 @@ pub fn keep(
             if listings.exists(&path) {
                 found.push(path);
             } else if process == Process::Plugin && !SETTINGS.contains(&name) {
-                let real = folder.canonicalize();
+                let real = lookups.real.of(folder);
                 policy.reserved.extend(real.map(|it| it.join(name)));
             }
         }
-        let (there, not) = loaded_by_envrc(folder, root);
-        found.extend(there.into_iter().filter(|it| !is_granted(it)));
-        if process == Process::Command {
-            policy.absent.extend(not);
+        if listings.may_exist(&folder.join(direnv::ENVRC)) {
+            let (there, not) = loaded_by_envrc(folder, root);
+            found.extend(there.into_iter().filter(|it| !is_granted(it)));
+            if process == Process::Command {
+                policy.absent.extend(not);
+            }
         }
-        for git in repositories(&git, root) {
-            submodules(&git.join("modules"), &mut found)?;
-            let mut of_git = git_files::of_repository(&git);
-            of_git.retain(|path| !is_granted(path));
-            let (there, not) = of_git.into_iter().partition(|path| listings.exists(path));
-            found.extend::<Vec<PathBuf>>(there);
-            policy.absent.extend::<Vec<PathBuf>>(not);
-        }
-        for git in stores(&git) {
-            found.extend(keep_programs(policy, &git, folder, granted, process));
-        }
+        found.extend(keep_git(policy, [folder, root], granted, process, lookups)?);
     }
     if root.parent().is_some() {
         found.extend(keep_nested(policy, root, granted, process));
     }
-    hold(policy, found);
+    hold(policy, found, &mut lookups.real);
     Ok(())
+}
+
+/// Protects what makes git run something in a folder, and what git runs there.
+fn keep_git(
+    policy: &mut Policy,
+    [folder, root]: [&Path; 2],
+    granted: &[PathBuf],
+    process: Process,
+    lookups: &mut Lookups,
+) -> Result<Vec<PathBuf>, SandboxError> {
+    let (git, mut found) = (folder.join(".git"), Vec::new());
+    if !lookups.listings.may_exist(&git) {
+        return Ok(found);
+    }
+    // In a linked worktree or a submodule the file contains the path of the repository.
+    if git.is_file() {
+        found.push(git.clone());
+    }
+    for git in repositories(&git, root, &mut lookups.real) {
+        submodules(&git.join("modules"), &mut found)?;
+        let mut of_git = git_files::of_repository(&git);
+        of_git.retain(|path| !is_granted(path, folder, granted));
+        let (there, not): (Vec<_>, Vec<_>) = of_git
+            .into_iter()
+            .partition(|path| lookups.listings.exists(path));
+        found.extend(there);
+        policy.absent.extend(not);
+    }
+    for git in stores(&git) {
+        found.extend(keep_programs(policy, &git, folder, granted, process));
+    }
+    Ok(found)
 }
 
 /// What git runs of a work tree by its settings and hooks. What is not there yet, and links on the way, the user may make while a plugin runs.
@@ -182,8 +203,8 @@ fn keep_programs(
 
 /// Where the `.git` of a folder has its repository: it is one, or it is a file or a link that leads to one. Elsewhere than in the project
 /// it is not for a process of the project to change.
-fn repositories(git: &Path, root: &Path) -> Vec<PathBuf> {
-    let real = root.canonicalize();
+fn repositories(git: &Path, root: &Path, real: &mut RealPaths) -> Vec<PathBuf> {
+    let real = real.of(root);
     let real = real.as_deref().unwrap_or(root);
     let mut all = stores(git);
     all.retain(|it| it == git || it.starts_with(real));
@@ -259,8 +280,8 @@ fn is_granted(path: &Path, folder: &Path, granted: &[PathBuf]) -> bool {
 }
 
 /// Protects these from changes, and from being moved with a parent folder.
-pub fn hold(policy: &mut Policy, found: Vec<PathBuf>) {
-    policy.held.extend(movable(&found, &policy.write));
+pub fn hold(policy: &mut Policy, found: Vec<PathBuf>, real: &mut RealPaths) {
+    policy.held.extend(movable(&found, &policy.write, real));
     for path in found {
         if !policy.read_only.contains(&path) {
             policy.read_only.push(path);
@@ -269,14 +290,19 @@ pub fn hold(policy: &mut Policy, found: Vec<PathBuf>) {
 }
 
 /// Returns the writable folders above these.
-fn movable(paths: &[PathBuf], write: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let write: Vec<PathBuf> = write.iter().flat_map(|it| it.canonicalize()).collect();
-    paths
-        .iter()
-        .flat_map(|path| path.ancestors().skip(1))
-        .filter(|it| write.iter().any(|top| it.starts_with(top) && it != top))
-        .map(Path::to_path_buf)
-        .collect()
+fn movable(paths: &[PathBuf], write: &[PathBuf], real: &mut RealPaths) -> BTreeSet<PathBuf> {
+    let write: Vec<PathBuf> = write.iter().flat_map(|it| real.of(it)).collect();
+    let mut found = BTreeSet::new();
+    for path in paths {
+        let tops = write
+            .iter()
+            .filter(|top| path != *top && path.starts_with(top));
+        for top in tops {
+            let above = path.ancestors().skip(1).take_while(|it| it != top);
+            found.extend(above.map(Path::to_path_buf));
+        }
+    }
+    found
 }
 
 /// Finds the settings and hooks of submodules' repositories. They are nested, under names with as many folders as slashes; a

@@ -3,6 +3,15 @@
 use super::*;
 use outrigger_protocol::diagnose::Diagnose;
 
+fn keep(
+    policy: &mut Policy,
+    folders: [&Path; 2],
+    granted: &[PathBuf],
+    process: Process,
+) -> Result<(), SandboxError> {
+    super::keep(policy, folders, granted, process, &mut Lookups::default())
+}
+
 fn made(root: &Path, files: &[&str]) {
     for file in files {
         fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();

@@ -22,6 +22,7 @@ mod spawn;
 pub use error::SandboxError;
 pub use fs::anchor::Anchor;
 pub use fs::listings::Listings;
+pub use fs::lookups::Lookups;
 pub use fs::path_masks::CoversFn;
 pub use fs::programs::{is_of_system, named as programs_named};
 pub use fs::real_paths::RealPaths;

@@ -2,9 +2,11 @@
 //! yet.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outrigger_sandbox::Listings;
 use outrigger_sandbox::absent::{ClearFn, FolderEntry, SUFFIX};
 use outrigger_workspace::Folders;
 
@@ -45,13 +47,18 @@ impl Beginning {
     }
 
     /// Returns what is there. Reads the disk.
-    pub(super) fn there(&self) -> Vec<PathBuf> {
+    pub(super) fn there(&self, listings: &mut Listings) -> Vec<PathBuf> {
+        let begins = |name: &OsStr| name.to_string_lossy().starts_with(&self.start);
+        if let Some(names) = listings.names(&self.folder) {
+            let names = names.iter().filter(|it| begins(it));
+            return names.map(|name| self.folder.join(name)).collect();
+        }
         std::fs::read_dir(&self.folder)
             .into_iter()
             .flatten()
             .flatten()
+            .filter(|it| begins(&it.file_name()))
             .map(|it| it.path())
-            .filter(|it| self.holds(it).is_some())
             .collect()
     }
 }
@@ -66,15 +73,17 @@ pub fn of_startup(folders: &Folders) -> impl Iterator<Item = Beginning> {
 
 /// Returns what keeps the names free that are not there now. `all`: with the writable folder that each is in; without links. Reads the
 /// disk.
-pub fn keep_free(all: Vec<(PathBuf, Beginning)>) -> ClearFn {
-    let there: BTreeSet<PathBuf> = all.iter().flat_map(|(_, it)| it.there()).collect();
+pub fn keep_free(all: Vec<(PathBuf, Beginning)>, listings: &mut Listings) -> ClearFn {
+    let there = all.iter().flat_map(|(_, it)| it.there(listings));
+    let there: BTreeSet<PathBuf> = there.collect();
     let is_new = move |it: &PathBuf| {
         let is_aside = it.to_string_lossy().contains(SUFFIX);
         !is_aside && !there.contains(it)
     };
     Arc::new(move |_| {
+        let listings = &mut Listings::default();
         let named = |(root, all): &(PathBuf, Beginning)| {
-            all.there()
+            all.there(listings)
                 .into_iter()
                 .filter(&is_new)
                 .filter_map(|path| move_aside(root, &path))
@@ -120,7 +129,7 @@ mod tests {
         std::fs::create_dir(&cache).unwrap();
         std::fs::write(cache.join("p10k-mine"), "").unwrap();
         let prompts = Beginning::of(&cache.join("p10k-*")).unwrap();
-        let clear = keep_free(vec![(root.clone(), prompts)]);
+        let clear = keep_free(vec![(root.clone(), prompts)], &mut Listings::default());
         assert!(clear(false).is_empty());
         std::fs::write(cache.join("p10k-new"), "").unwrap();
         let said = clear(false).concat();

@@ -27,7 +27,11 @@ pub fn folder(folders: &Folders) -> PathBuf {
 ///
 /// # Errors
 /// The system's, also if something else has its name.
-pub fn prepare(folders: &Folders, more: &[PathBuf]) -> io::Result<PathBuf> {
+pub fn prepare(
+    folders: &Folders,
+    more: &[PathBuf],
+    listings: &mut Listings,
+) -> io::Result<PathBuf> {
     let folder = folder(folders);
     fs::DirBuilder::new()
         .recursive(true)
@@ -37,7 +41,8 @@ pub fn prepare(folders: &Folders, more: &[PathBuf]) -> io::Result<PathBuf> {
         return Err(io::ErrorKind::NotADirectory.into());
     }
     let users = folders.cache.parent().unwrap_or(Path::new("/"));
-    let mut listings = Listings::default();
+    // Its own names are about to change.
+    let mut own = Listings::default();
     for name in linked(users, more) {
         let link = folder.join(name);
         if listings.exists(&users.join(name)) {
@@ -46,7 +51,7 @@ pub fn prepare(folders: &Folders, more: &[PathBuf]) -> io::Result<PathBuf> {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 done => done?,
             }
-        } else if listings.may_exist(&link) && link.is_symlink() {
+        } else if own.may_exist(&link) && link.is_symlink() {
             // It would keep a program from making the folder.
             fs::remove_file(&link)?;
         }
@@ -83,7 +88,7 @@ mod tests {
             fs::create_dir_all(at(".cache").join(name)).unwrap();
         }
         let more = [at(".cache/mine/x"), at("elsewhere")];
-        let own = prepare(&folders, &more).unwrap();
+        let own = prepare(&folders, &more, &mut Listings::default()).unwrap();
         assert_eq!(own, at(".cache/outrigger-commands"));
         let names = || -> BTreeSet<String> {
             fs::read_dir(&own)
@@ -99,14 +104,14 @@ mod tests {
         fs::create_dir(own.join("yarn")).unwrap();
         fs::create_dir(at(".cache/yarn")).unwrap();
         fs::remove_dir_all(at(".cache/pip")).unwrap();
-        prepare(&folders, &more).unwrap();
+        prepare(&folders, &more, &mut Listings::default()).unwrap();
         assert!(!own.join("yarn").is_symlink());
         assert!(!own.join("pip").is_symlink());
         // A link in its place is not followed.
         fs::remove_dir_all(&own).unwrap();
         symlink(at("elsewhere"), &own).unwrap();
         fs::create_dir(at("elsewhere")).unwrap();
-        assert!(prepare(&folders, &[]).is_err());
+        assert!(prepare(&folders, &[], &mut Listings::default()).is_err());
         assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 0);
     }
 }

@@ -31,17 +31,21 @@ pub struct HomeFiles {
 
 impl HomeFiles {
     /// Returns the existing ones, without the secrets that the user shows to commands. Reads the disk.
-    pub fn of(folders: &Folders, shown: &[String]) -> Self {
+    pub fn of(folders: &Folders, shown: &[String], listings: &mut Listings) -> Self {
         let shown: Vec<&Path> = shown.iter().map(Path::new).collect();
-        let mut listings = Listings::default();
-        let mut secrets = all(folders, SECRETS.iter().copied(), SECRETS_BY_VARIABLE);
-        secrets.extend(settings::with_keys(folders));
+        let mut secrets = all(
+            folders,
+            SECRETS.iter().copied(),
+            SECRETS_BY_VARIABLE,
+            listings,
+        );
+        secrets.extend(settings::with_keys(folders, listings));
         secrets
             .retain(|it| listings.exists(it) && !shown.iter().any(|shown| it.starts_with(shown)));
         Self {
             secrets,
-            startup: startup(folders),
-            caches: caches_in(folders, &mut listings),
+            startup: startup_in(folders, listings),
+            caches: caches_in(folders, listings),
         }
     }
 }
@@ -56,6 +60,7 @@ fn caches_in(folders: &Folders, listings: &mut Listings) -> Vec<PathBuf> {
         folders,
         cache_table::changed_by_commands(),
         cache_table::BY_VARIABLE,
+        listings,
     );
     let inner = folders.cache.parent().unwrap_or(&folders.home);
     caches
@@ -72,7 +77,7 @@ pub fn keep_from_plugins(
     shown: &[String],
     project: [&Path; 2],
 ) {
-    let files = HomeFiles::of(folders, shown);
+    let files = HomeFiles::of(folders, shown, &mut Listings::default());
     let secrets = files.secrets.into_iter();
     covers
         .hide
@@ -113,7 +118,11 @@ fn is_held_by(project: [&Path; 2], path: &Path) -> bool {
 
 /// Returns the start-up files, existing or not; of names with `*` ([`of_startup`]) the existing ones.
 pub fn startup(folders: &Folders) -> Vec<PathBuf> {
-    all(folders, startup_entries(), &[])
+    startup_in(folders, &mut Listings::default())
+}
+
+fn startup_in(folders: &Folders, listings: &mut Listings) -> Vec<PathBuf> {
+    all(folders, startup_entries(), &[], listings)
 }
 
 /// Warns of grants without effect.
@@ -130,8 +139,14 @@ pub fn check(folders: &Folders, shown: &[String]) {
 
 /// Returns secrets that a user shows and that are not on the list.
 fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
-    let mut secrets = all(folders, SECRETS.iter().copied(), SECRETS_BY_VARIABLE);
-    secrets.extend(settings::with_keys(folders));
+    let listings = &mut Listings::default();
+    let mut secrets = all(
+        folders,
+        SECRETS.iter().copied(),
+        SECRETS_BY_VARIABLE,
+        listings,
+    );
+    secrets.extend(settings::with_keys(folders, listings));
     let known = |it: &&String| secrets.iter().any(|secret| secret.starts_with(it));
     shown
         .iter()
@@ -155,12 +170,13 @@ fn all(
     folders: &Folders,
     entries: impl Iterator<Item = &'static str>,
     variables: &'static [(&str, &str)],
+    listings: &mut Listings,
 ) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in entries {
         for path in places(folders, entry) {
             match Beginning::of(&path) {
-                Some(all) => found.extend(all.there()),
+                Some(all) => found.extend(all.there(listings)),
                 None => found.push(path),
             }
         }
@@ -202,7 +218,10 @@ fn places(folders: &Folders, entry: &str) -> impl Iterator<Item = PathBuf> {
         let below = entry.strip_prefix(kind)?;
         Some(base?.join(below))
     });
-    [folders.home.join(entry)].into_iter().chain(xdg)
+    let at_home = folders.home.join(entry);
+    // The usual XDG folders are those of the home folder.
+    let xdg = xdg.filter(|it| *it != at_home);
+    [at_home].into_iter().chain(xdg)
 }
 
 #[cfg(test)]
@@ -263,7 +282,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(&file, "x").unwrap();
         }
-        let hidden = HomeFiles::of(&folders, &[]).secrets;
+        let hidden = HomeFiles::of(&folders, &[], &mut Listings::default()).secrets;
         for name in SECRETS_OF_KINDS {
             let file = folders.home.join(name);
             assert!(hidden.iter().any(|it| file.starts_with(it)), "{name}");
@@ -339,7 +358,8 @@ mod tests {
         }
         let folders = folders(root.path());
         let shown = [at("home/.ssh").display().to_string()];
-        let names = |shown: &[String]| HomeFiles::of(&folders, shown).secrets;
+        let names =
+            |shown: &[String]| HomeFiles::of(&folders, shown, &mut Listings::default()).secrets;
         let listed = [
             "home/.aws",
             "home/.config/google-chrome-beta",
@@ -364,7 +384,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folders = folders(root.path());
         let at = |name: &str| folders.home.join(name);
-        let hidden = || HomeFiles::of(&folders, &[]).secrets;
+        let hidden = || HomeFiles::of(&folders, &[], &mut Listings::default()).secrets;
         std::fs::create_dir_all(at("elsewhere/gh")).unwrap();
         assert!(hidden().is_empty());
         std::fs::create_dir_all(at(".config/gh")).unwrap();

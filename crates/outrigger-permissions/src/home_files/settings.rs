@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outrigger_sandbox::Listings;
 use outrigger_workspace::Folders;
 
 use super::places;
@@ -57,10 +58,14 @@ pub fn settings_folders(folders: &Folders, directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the files in them that may have keys. Reads the disk.
-pub(super) fn with_keys(folders: &Folders) -> Vec<PathBuf> {
+pub(super) fn with_keys(folders: &Folders, listings: &mut Listings) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = MAX_FILES;
-    for folder in FOLDERS.iter().flat_map(|entry| places(folders, entry)) {
+    let there = FOLDERS
+        .iter()
+        .flat_map(|entry| places(folders, entry))
+        .filter(|it| listings.may_exist(it));
+    for folder in there {
         search(&folder, DEPTH, &mut left, &mut found);
     }
     found.sort();

@@ -10,7 +10,7 @@ use outrigger_plugin_trust::code_places;
 use outrigger_protected_paths::Process;
 use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::stale_masks::Hidden;
-use outrigger_sandbox::{Calls, Policy, SandboxError, which};
+use outrigger_sandbox::{Calls, Lookups, Policy, SandboxError, which};
 
 use super::Launch;
 use outrigger_plugin_registry::Plugin;
@@ -75,7 +75,8 @@ impl Launch {
         let (directory, worktree) = (self.directory.clone(), self.worktree.clone());
         let kept = tokio::task::spawn_blocking(move || {
             let folders = [directory.as_path(), worktree.as_path()];
-            outrigger_protected_paths::keep(&mut policy, folders, &write, Process::Plugin)
+            let lookups = &mut Lookups::default();
+            outrigger_protected_paths::keep(&mut policy, folders, &write, Process::Plugin, lookups)
                 .map(|()| policy)
         });
         kept.await.map_err(|_| SandboxError::Stopped)?

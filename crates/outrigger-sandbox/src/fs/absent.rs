@@ -16,8 +16,7 @@ pub use folder_entry::FolderEntry;
 use outrigger_stdx::sync::lock;
 use record::Record;
 
-use crate::fs::listings::Listings;
-use crate::fs::real_paths::RealPaths;
+use crate::fs::lookups::Lookups;
 pub(crate) use record::{end, sweep};
 
 /// The suffix of a name that was moved aside.
@@ -85,11 +84,11 @@ struct Free {
 
 impl Free {
     /// Returns `None` if something exists at the path.
-    fn of(path: &Path, paths: &mut RealPaths, listings: &mut Listings) -> Option<Self> {
-        if listings.is_there(path) {
+    fn of(path: &Path, lookups: &mut Lookups) -> Option<Self> {
+        if lookups.listings.is_there(path) {
             return None;
         }
-        let (above, base) = paths.nearest(path)?;
+        let (above, base) = lookups.nearest(path)?;
         let path = base.join(path.strip_prefix(above).ok()?);
         Some(Self { base, path })
     }
@@ -120,11 +119,10 @@ struct Names {
 
 impl Absent {
     /// Keeps those of `paths` where nothing exists now.
-    pub(crate) fn of(paths: &[PathBuf], clear: Clear) -> Self {
-        let (mut real, mut listings) = (RealPaths::default(), Listings::default());
+    pub(crate) fn of(paths: &[PathBuf], clear: Clear, lookups: &mut Lookups) -> Self {
         let free = paths
             .iter()
-            .filter_map(|it| Free::of(it, &mut real, &mut listings))
+            .filter_map(|it| Free::of(it, lookups))
             .collect();
         Self(Arc::new(Names {
             free,
@@ -211,6 +209,7 @@ mod tests {
         let absent = Absent::of(
             &[at("old"), at("file"), at("folder"), at("link")],
             Clear::default(),
+            &mut Lookups::default(),
         );
         assert!(absent.move_aside().is_empty());
         fs::write(at("file"), "1").unwrap();

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::fs::real_paths::RealPaths;
+
 /// Maximum number of allowed paths; what lies beyond is not allowed.
 const MAX_PIECES: usize = 20_000;
 
@@ -18,25 +20,37 @@ pub(crate) struct AllowedPaths {
 
 impl AllowedPaths {
     /// Computes the paths below `roots`, except those in `kept`. Links are skipped: their targets are allowed where they lie. Blocking.
-    pub(crate) fn of(roots: &[PathBuf], kept: &[PathBuf]) -> Self {
-        Self::of_fixed(roots, kept, &[])
+    pub(crate) fn of(roots: &[PathBuf], kept: &[PathBuf], real: &mut RealPaths) -> Self {
+        Self::of_fixed(roots, kept, &[], real)
     }
 
     /// Like [`Self::of`], but excludes what does not exist yet in the `fixed` folders.
-    pub(crate) fn of_fixed(roots: &[PathBuf], kept: &[PathBuf], fixed: &[PathBuf]) -> Self {
-        let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
-            paths.iter().flat_map(|it| it.canonicalize()).collect()
+    pub(crate) fn of_fixed(
+        roots: &[PathBuf],
+        kept: &[PathBuf],
+        fixed: &[PathBuf],
+        real: &mut RealPaths,
+    ) -> Self {
+        let mut all = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            paths.iter().flat_map(|it| real.of(it)).collect()
         };
         let apart = Apart {
-            kept: real(kept),
-            fixed: real(fixed),
+            kept: all(kept),
+            fixed: all(fixed),
         };
-        let mut paths = Self::default();
+        let (mut paths, mut whole) = (Self::default(), Vec::new());
         for root in roots {
-            match root.canonicalize() {
+            match real.of(root) {
                 Ok(real) if apart.divides(&real) => paths.add(&real, &apart),
                 Ok(real) if apart.kept.iter().any(|it| real.starts_with(it)) => {}
-                _ => paths.allowed.push(root.clone()),
+                Ok(real) => whole.push((root, real)),
+                Err(_) => paths.allowed.push(root.clone()),
+            }
+        }
+        for (root, real) in whole {
+            // Each rule costs five system calls.
+            if !paths.allowed.iter().any(|it| real.starts_with(it)) {
+                paths.allowed.push(root.clone());
             }
         }
         paths
@@ -51,8 +65,9 @@ impl AllowedPaths {
         }
         self.list.push(path.to_owned());
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        for path in entries.map(|it| it.path()).filter(|it| !it.is_symlink()) {
-            self.add(&path, apart);
+        // The listing tells what is a link.
+        for entry in entries.filter(|it| it.file_type().is_ok_and(|kind| !kind.is_symlink())) {
+            self.add(&entry.path(), apart);
         }
     }
 }
@@ -91,7 +106,8 @@ mod tests {
         }
         std::os::unix::fs::symlink(".ssh", home.join("keys")).unwrap();
         let hidden = [".ssh", ".config/gh", "none"].map(|it| home.join(it));
-        let mut paths = AllowedPaths::of(std::slice::from_ref(&home), &hidden);
+        let real = &mut RealPaths::default();
+        let mut paths = AllowedPaths::of(std::slice::from_ref(&home), &hidden, real);
         paths.allowed.sort();
         let at = |names: &[&str]| names.iter().map(|it| home.join(it)).collect::<Vec<_>>();
         assert_eq!(paths.allowed, at(&[".config/nvim", "a", "work"]));
@@ -103,10 +119,14 @@ mod tests {
             ("gone", vec!["gone"]),
         ] {
             assert_eq!(
-                AllowedPaths::of(&at(&[root]), &hidden).allowed,
+                AllowedPaths::of(&at(&[root]), &hidden, real).allowed,
                 at(&read),
                 "{root}"
             );
         }
+        // What another rule allows already has none of its own.
+        let mut twice = AllowedPaths::of(&at(&["work/x", "work", "work", ""]), &hidden, real);
+        twice.allowed.sort();
+        assert_eq!(twice, paths);
     }
 }

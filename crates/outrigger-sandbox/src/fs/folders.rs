@@ -83,13 +83,8 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Returns the folders above `place` that a process of this user could move away to put another folder there.
-#[must_use]
-pub fn movable_above(place: &Path) -> Vec<PathBuf> {
-    movable_above_all([place]).into_iter().rev().collect()
-}
-
-/// Like [`movable_above`], for several places; checks each folder once.
+/// Returns the folders above these places that a process of this user could move away to put another folder there; checks each folder
+/// once.
 #[must_use]
 pub fn movable_above_all<'a>(places: impl IntoIterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
     let mut seen = BTreeSet::new();

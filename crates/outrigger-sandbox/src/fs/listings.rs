@@ -1,11 +1,14 @@
 //! Checks which of many names exist in few folders: each folder is listed once, instead of a lookup of each name. Building a sandbox checks
 //! hundreds of names, few of which exist.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, RawDir, fstatfs, open};
 
@@ -27,14 +30,14 @@ const BUFFER: usize = 16 * 1024;
 
 /// Folders as they were when they were first listed. Valid while one sandbox is built: what appears later is not in it.
 #[derive(Debug, Default)]
-pub struct Listings(HashMap<PathBuf, Listing>);
+pub struct Listings(HashMap<OsString, Listing>);
 
 #[derive(Debug)]
 enum Listing {
     /// The folder does not exist.
     Missing,
-    /// Its names in lower case: a folder may ignore case.
-    Names(HashSet<Vec<u8>>),
+    /// Its names, sorted without case: a folder may ignore case.
+    Names(Vec<OsString>),
     /// Names must be looked up.
     Unknown,
 }
@@ -58,7 +61,7 @@ impl Listing {
         if !LOCAL.contains(&kind) {
             return None;
         }
-        let mut names = HashSet::new();
+        let mut names = Vec::new();
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut entries = RawDir::new(folder, &mut buffer);
         while let Some(entry) = entries.next() {
@@ -67,10 +70,28 @@ impl Listing {
             if !name.is_ascii() || names.len() >= MAX_NAMES {
                 return None;
             }
-            names.insert(name.to_ascii_lowercase());
+            if name != b"." && name != b".." {
+                names.push(OsString::from_vec(name.to_vec()));
+            }
         }
+        names.sort_unstable_by(|a, b| compared(a, b));
         Some(Self::Names(names))
     }
+
+    /// Returns whether something may have this name, which is ASCII.
+    fn may_hold(&self, name: &OsStr) -> bool {
+        match self {
+            Self::Missing => false,
+            Self::Names(names) => names.binary_search_by(|it| compared(it, name)).is_ok(),
+            Self::Unknown => true,
+        }
+    }
+}
+
+/// Compares names without case.
+fn compared(a: &OsStr, b: &OsStr) -> Ordering {
+    let [a, b] = [a, b].map(|it| it.as_encoded_bytes().iter().map(u8::to_ascii_lowercase));
+    a.cmp(b)
 }
 
 impl Listings {
@@ -79,14 +100,33 @@ impl Listings {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
             return true;
         };
-        let name = name.as_encoded_bytes();
         if !path.is_absolute() || !name.is_ascii() {
             return true;
         }
-        match self.folder(above) {
-            Listing::Missing => false,
-            Listing::Names(names) => names.contains(&name.to_ascii_lowercase()),
-            Listing::Unknown => true,
+        self.folder(above).may_hold(name)
+    }
+
+    /// Returns whether a listed folder shows that nothing is at a path; lists no other folder for that.
+    #[must_use]
+    pub fn lacks(&self, path: &Path) -> bool {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return false;
+        };
+        if !path.is_absolute() || !name.is_ascii() {
+            return false;
+        }
+        match self.0.get(above.as_os_str()) {
+            Some(listing) => !listing.may_hold(name),
+            None => self.lacks(above),
+        }
+    }
+
+    /// Returns the names in a folder; `None` if its listing does not tell all of them.
+    pub fn names(&mut self, folder: &Path) -> Option<&[OsString]> {
+        match self.folder(folder) {
+            Listing::Missing => Some(&[]),
+            Listing::Names(names) => Some(names),
+            Listing::Unknown => None,
         }
     }
 
@@ -101,18 +141,19 @@ impl Listings {
     }
 
     fn folder(&mut self, folder: &Path) -> &Listing {
-        if !self.0.contains_key(folder) {
+        let key = folder.as_os_str();
+        if !self.0.contains_key(key) {
             // Below a listed folder its listing tells, without opening this one.
             let mut above = folder.ancestors().skip(1);
-            let is_below = above.any(|it| self.0.contains_key(it));
+            let is_below = above.any(|it| self.0.contains_key(it.as_os_str()));
             let listing = if is_below && !self.may_exist(folder) {
                 Listing::Missing
             } else {
                 Listing::of(folder)
             };
-            self.0.insert(folder.to_owned(), listing);
+            self.0.insert(key.to_owned(), listing);
         }
-        self.0.get(folder).unwrap_or(&Listing::Unknown)
+        self.0.get(key).unwrap_or(&Listing::Unknown)
     }
 }
 
@@ -171,6 +212,28 @@ mod tests {
         // The sign of Kelvin is a `k` in lower case.
         fs::write(other.path().join("\u{212a}ey"), "").unwrap();
         assert!(listings.may_exist(&other.path().join("key")));
+    }
+
+    #[test]
+    fn only_listed_folders_show_that_something_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("a/B")).unwrap();
+        let mut listings = Listings::default();
+        assert!(!listings.lacks(&at("none/x")));
+        assert_eq!(listings.names(&at("a")), Some(&["B".into()][..]));
+        assert_eq!(listings.names(&at("none")), Some(&[][..]));
+        for (name, lacks) in [
+            ("a", false),
+            ("a/b", false),
+            ("a/b/x", false),
+            ("a/c", true),
+            ("a/c/x/y", true),
+            ("a/..", false),
+            ("none/x", true),
+        ] {
+            assert_eq!(listings.lacks(&at(name)), lacks, "{name}");
+        }
     }
 
     #[test]

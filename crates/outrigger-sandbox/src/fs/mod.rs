@@ -7,6 +7,7 @@ pub(crate) mod anchor;
 pub mod folders;
 pub mod host_path;
 pub(crate) mod listings;
+pub(crate) mod lookups;
 pub mod path_masks;
 pub mod paths;
 pub mod private_tmp;

@@ -2,14 +2,21 @@
 //! paths, and `canonicalize` checks every component of each.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Resolved paths, valid while one sandbox is built.
+/// Resolved paths, valid while one policy is computed or one process is started.
 #[derive(Debug, Default)]
-pub struct RealPaths {
-    folders: HashMap<PathBuf, Result<PathBuf, Option<i32>>>,
+pub struct RealPaths(HashMap<OsString, Result<Found, Option<i32>>>);
+
+/// A path without links.
+#[derive(Debug)]
+struct Found {
+    real: PathBuf,
+    /// What is there, if that was read on the way.
+    meta: Option<fs::Metadata>,
 }
 
 impl RealPaths {
@@ -18,22 +25,38 @@ impl RealPaths {
     /// # Errors
     /// The system's error.
     pub fn of(&mut self, path: &Path) -> io::Result<PathBuf> {
-        self.looked_up(path).map(|(real, _)| real)
+        Ok(self.found(path)?.real.clone())
     }
 
     /// Like [`Self::of`], with what is there.
     pub(crate) fn with_meta(&mut self, path: &Path) -> io::Result<(PathBuf, fs::Metadata)> {
-        let (real, meta) = self.looked_up(path)?;
+        let Found { real, meta } = self.found(path)?;
         let meta = match meta {
-            Some(meta) => meta,
-            None => fs::metadata(&real)?,
+            Some(meta) => meta.clone(),
+            None => fs::metadata(real)?,
         };
-        Ok((real, meta))
+        Ok((real.clone(), meta))
     }
 
-    /// Returns the metadata if it was read on the way.
-    fn looked_up(&mut self, path: &Path) -> io::Result<(PathBuf, Option<fs::Metadata>)> {
-        let whole = || Ok((path.canonicalize()?, None));
+    fn found(&mut self, path: &Path) -> io::Result<&Found> {
+        // By bytes: comparing paths component by component takes longer.
+        let key = path.as_os_str();
+        if !self.0.contains_key(key) {
+            let found = self.look_up(path).map_err(|error| error.raw_os_error());
+            self.0.insert(key.to_owned(), found);
+        }
+        match self.0.get(key) {
+            Some(Ok(found)) => Ok(found),
+            Some(Err(Some(code))) => Err(io::Error::from_raw_os_error(*code)),
+            Some(Err(None)) | None => Err(io::ErrorKind::Other.into()),
+        }
+    }
+
+    fn look_up(&mut self, path: &Path) -> io::Result<Found> {
+        let whole = || {
+            let real = path.canonicalize()?;
+            Ok(Found { real, meta: None })
+        };
         let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
             return whole();
@@ -41,35 +64,16 @@ impl RealPaths {
         if !path.is_absolute() || !path.components().all(is_plain) {
             return whole();
         }
-        let real = self.folder(above)?.join(name);
+        let real = self.found(above)?.real.join(name);
         let meta = fs::symlink_metadata(&real)?;
         if meta.is_symlink() {
             whole()
         } else {
-            Ok((real, Some(meta)))
+            Ok(Found {
+                real,
+                meta: Some(meta),
+            })
         }
-    }
-
-    /// Returns the nearest existing folder above a path, as named and without links.
-    pub fn nearest<'p>(&mut self, path: &'p Path) -> Option<(&'p Path, PathBuf)> {
-        let mut above = path.ancestors().skip(1);
-        above.find_map(|it| Some((it, self.folder(it).ok()?)))
-    }
-
-    fn folder(&mut self, path: &Path) -> io::Result<PathBuf> {
-        if let Some(known) = self.folders.get(path) {
-            return known.clone().map_err(|code| match code {
-                Some(code) => io::Error::from_raw_os_error(code),
-                None => io::ErrorKind::Other.into(),
-            });
-        }
-        let found = self.of(path);
-        let known = match &found {
-            Ok(real) => Ok(real.clone()),
-            Err(error) => Err(error.raw_os_error()),
-        };
-        self.folders.insert(path.to_owned(), known);
-        found
     }
 }
 
@@ -116,10 +120,5 @@ mod tests {
             assert_eq!(kind(paths.of(&path)), kind(path.canonicalize()), "{name}");
         }
         assert_eq!(paths.of(Path::new("/")).unwrap(), Path::new("/"));
-        let (above, real) = paths
-            .nearest(&root.join("link/x/y"))
-            .map(|(it, real)| (it.to_owned(), real))
-            .unwrap();
-        assert_eq!((above, real), (root.join("link"), root.join("a")));
     }
 }

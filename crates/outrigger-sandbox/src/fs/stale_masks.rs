@@ -14,6 +14,7 @@ use std::time::Duration;
 use outrigger_stdx::sync::lock;
 
 use crate::fs::absent::Absent;
+use crate::fs::real_paths::RealPaths;
 use crate::spawn::child::Killer;
 
 /// Time between two checks.
@@ -42,6 +43,15 @@ impl Hidden {
     pub fn of<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
         let paths = paths.into_iter();
         Self(paths.map(|path| (path.clone(), identity(path))).collect())
+    }
+
+    /// Like [`Self::of`], from lookups that the process is started with.
+    pub(crate) fn looked_up(paths: &[PathBuf], real: &mut RealPaths) -> Self {
+        let looked_up = |path: &PathBuf| {
+            let found = real.with_meta(path).ok();
+            (path.clone(), found.map(|(_, meta)| of_file(&meta)))
+        };
+        Self(paths.iter().map(looked_up).collect())
     }
 
     /// Returns a file that has been replaced.
@@ -135,8 +145,11 @@ fn end_uncovered(all: &mut Vec<Watched>) {
 }
 
 fn identity(path: &Path) -> Identity {
-    let meta = fs::metadata(path).ok()?;
-    Some((meta.dev(), meta.ino()))
+    fs::metadata(path).ok().as_ref().map(of_file)
+}
+
+fn of_file(meta: &fs::Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
 }
 
 #[cfg(test)]

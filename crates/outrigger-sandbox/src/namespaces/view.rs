@@ -58,9 +58,8 @@ impl View {
     ///
     /// # Errors
     /// A path cannot be passed to the kernel or cannot be read; [`MOVED`] if a path that a walk found no longer exists.
-    pub(crate) fn of(policy: &Policy, cwd: &Path) -> io::Result<Self> {
+    pub(crate) fn of(policy: &Policy, cwd: &Path, real: &mut RealPaths) -> io::Result<Self> {
         let kept = policy.kept.covers();
-        let real = &mut RealPaths::default();
         let read_only = |_: &fs::Metadata| Cover::ReadOnly;
         let stays = |_: &fs::Metadata| Cover::Held;
         let mut hide = collect(&policy.hide, empty, Gone::Skipped, real)?;
@@ -105,7 +104,7 @@ impl View {
             held: reached(held),
             covers: reached(covers),
             closed: closed.into_iter().map(|(_, closed)| closed).collect(),
-            late: kernel(policy)?,
+            late: kernel(policy, real)?,
             terminals: policy.own_terminals,
             memory: policy.own_memory && Path::new("/dev/shm").is_dir(),
             reads_proc: policy.read.iter().any(|path| path == Path::new("/proc")),
@@ -223,7 +222,7 @@ fn empty(meta: &fs::Metadata) -> Cover {
 }
 
 /// Returns the kernel settings that a confined root could still write; some of them name programs.
-fn kernel(policy: &Policy) -> io::Result<Vec<Target>> {
+fn kernel(policy: &Policy, real: &mut RealPaths) -> io::Result<Vec<Target>> {
     if Namespaces::needed().has_user() {
         return Ok(Vec::new());
     }
@@ -232,7 +231,6 @@ fn kernel(policy: &Policy) -> io::Result<Vec<Target>> {
         .filter(|_| all)
         .into_iter()
         .collect();
-    let real = &mut RealPaths::default();
     let found = look(&paths, |_| Cover::ReadOnly, Gone::Skipped, real)?;
     Ok(found.into_iter().map(|(_, target)| target).collect())
 }

@@ -13,6 +13,7 @@ use landlock::{
 use super::Policy;
 use crate::fs::allowed_paths::AllowedPaths;
 use crate::fs::programs;
+use crate::fs::real_paths::RealPaths;
 use crate::namespaces::support;
 
 /// The newest tested version of Landlock; rules that an older kernel lacks are skipped.
@@ -29,7 +30,7 @@ struct Reach {
 impl Policy {
     /// Returns what may be read and what may be changed; of `/`, no devices. If nothing can be masked, hidden paths, paths not shown by
     /// closed folders, and read-only paths that are not restored are removed.
-    fn reach(&self) -> Reach {
+    fn reach(&self, real: &mut RealPaths) -> Reach {
         let mut readable = programs::readable(&self.read, self.execute.as_deref());
         let names = if self.is_open() {
             &[][..]
@@ -41,8 +42,8 @@ impl Policy {
         readable.extend(self.write.iter().filter(holds).cloned());
         if self.is_open() || support::has_views() {
             return Reach {
-                read: AllowedPaths::of(&readable, &devices(&readable)),
-                write: AllowedPaths::of_fixed(&self.write, &[], names),
+                read: AllowedPaths::of(&readable, &devices(&readable), real),
+                write: AllowedPaths::of_fixed(&self.write, &[], names, real),
             };
         }
         let hidden = self.hidden();
@@ -55,8 +56,12 @@ impl Policy {
         });
         let readable = [readable, fixed.clone()].concat();
         Reach {
-            read: AllowedPaths::of(&readable, &[hidden.clone(), devices(&readable)].concat()),
-            write: AllowedPaths::of_fixed(&write, &[hidden, fixed].concat(), names),
+            read: AllowedPaths::of(
+                &readable,
+                &[hidden.clone(), devices(&readable)].concat(),
+                real,
+            ),
+            write: AllowedPaths::of_fixed(&write, &[hidden, fixed].concat(), names, real),
         }
     }
 
@@ -79,7 +84,11 @@ impl Policy {
 
     /// Builds the ruleset in the host before fork, since it allocates; `None` if the kernel has no Landlock. The child only passes the
     /// descriptor to `landlock_restrict_self`.
-    pub(crate) fn ruleset(&self, program: &Path) -> Result<Option<OwnedFd>, RulesetError> {
+    pub(crate) fn ruleset(
+        &self,
+        program: &Path,
+        real: &mut RealPaths,
+    ) -> Result<Option<OwnedFd>, RulesetError> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(KNOWN))?;
@@ -100,7 +109,7 @@ impl Policy {
         }
         let read = AccessFs::from_read(KNOWN) & !none;
         let write = AccessFs::from_all(KNOWN) & !none;
-        let reach = self.reach();
+        let reach = self.reach(real);
         let lists = self
             .list
             .iter()

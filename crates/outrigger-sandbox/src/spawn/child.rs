@@ -13,6 +13,7 @@ use tokio::net::unix::pipe;
 
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
+use crate::fs::stale_masks::Hidden;
 use crate::policy::level::Level;
 use crate::processes::tree::Root;
 use crate::spawn::async_fd::register;
@@ -32,6 +33,8 @@ pub(crate) struct Started {
     pub(crate) terminal: Option<OwnedFd>,
     pub(crate) level: Option<Level>,
     pub(crate) absent: Absent,
+    /// What is hidden from it, if it ends when that is replaced.
+    pub(crate) hidden: Option<Hidden>,
 }
 
 /// Forbidden changes of a process that were undone.
@@ -77,6 +80,7 @@ impl Child {
             terminal,
             level,
             absent,
+            hidden: _,
         } = started;
         let pid = process.pid();
         let connect = || -> io::Result<Self> {

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
+use crate::fs::lookups::Lookups;
 use crate::fs::path_masks::{CoverWalk, Covers, CoversFn, WALK_TIMEOUT};
 use crate::fs::stale_masks::Hidden;
 use crate::namespaces::support;
@@ -46,6 +47,8 @@ pub struct Spawner {
 pub trait Forbids: Send + Sync {
     /// Checks a file or folder by its absolute path; its links may have been followed or not.
     fn file(&self, path: &Path) -> Option<String>;
+    /// Returns whether any program is forbidden.
+    fn has_programs(&self) -> bool;
     /// Checks a program, by name or by the path of its file.
     fn program(&self, program: &Path) -> Option<String>;
 }
@@ -320,17 +323,13 @@ impl Spawner {
         self.allows(&spec).await?;
         let mut network = self.network.as_ref();
         if let (Some(sandbox), None) = (&self.sandbox, &spec.policy) {
-            let own = sandbox.own.of(&spec.label);
-            let policy = match own {
-                Some(own) => {
-                    network = None;
-                    spec.env.extend(own.variables);
-                    spec.proxy_redirect = own.proxy_redirect;
-                    own.policy
-                }
-                None => sandbox.base().await?,
-            };
-            spec.policy = Some(sandbox.policy(policy, &spec.program).await?);
+            let own = sandbox.own.of(&spec.label).map(|own| {
+                network = None;
+                spec.env.extend(own.variables);
+                spec.proxy_redirect = own.proxy_redirect;
+                own.policy
+            });
+            spec.policy = Some(sandbox.policy(own, &spec.program).await?);
         }
         // A sandbox with its own connection rules, such as a plugin's, gets no more access by being started here.
         let ruled = |policy: &Policy| policy.connect_tcp.is_some();
@@ -344,24 +343,17 @@ impl Spawner {
         let never_frozen = spec.never_frozen;
         let is_command = spec.policy.as_ref().is_some_and(Policy::is_of_command);
         let _admitted = self.freezer.admit(never_frozen).await;
-        let (started, hidden) = loop {
-            let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
-            let hidden = match watched.map(|policy| policy.kept.covers().hide.clone()) {
-                Some(hide) => {
-                    let looked = tokio::task::spawn_blocking(move || Hidden::of(&hide)).await;
-                    Some(looked.map_err(|_| SandboxError::Stopped)?)
-                }
-                None => None,
-            };
+        let mut started = loop {
             let handed = Arc::new(spec);
             match self.hand_over(&handed).await {
-                Ok(started) => break (started, hidden),
+                Ok(started) => break started,
                 Err(NotStarted::Moved(error)) if Instant::now() < end => {
                     spec = renewed(Arc::unwrap_or_clone(handed), error).await?;
                 }
                 Err(NotStarted::Moved(error) | NotStarted::Failed(error)) => return Err(error),
             }
         };
+        let hidden = started.hidden.take();
         let mut child = Child::from_started(started)?;
         let tree = (!never_frozen).then(|| Tree::of(&child, &what, is_command));
         self.freezer.add(tree);
@@ -378,7 +370,7 @@ impl Spawner {
     }
 
     async fn allows(&self, spec: &Spec) -> Result<(), SandboxError> {
-        let Some(forbids) = self.forbids.clone() else {
+        let Some(forbids) = self.forbids.clone().filter(|it| it.has_programs()) else {
             return Ok(());
         };
         let program = find(spec)?;
@@ -437,11 +429,16 @@ impl Job {
 
     fn start(&self) -> Result<Started, NotStarted> {
         let policy = self.spec.policy.as_ref();
-        let absent = policy.map(|policy| Absent::of(&policy.absent, policy.clear.clone()));
+        let lookups = &mut Lookups::default();
+        let absent = policy.map(|policy| Absent::of(&policy.absent, policy.clear.clone(), lookups));
         if let (Some(absent), Some(ledger)) = (&absent, &self.ledger) {
             absent.record(ledger.folder());
         }
-        let mut started = start(&self.spec)?;
+        let watched = policy.filter(|it| it.ends_uncovered);
+        // The same lookups tell below what is masked.
+        let hidden = watched.map(|it| Hidden::looked_up(&it.kept.covers().hide, &mut lookups.real));
+        let mut started = start(&self.spec, &mut lookups.real)?;
+        started.hidden = hidden;
         if let Some(absent) = absent {
             started.absent = absent.clone();
             started.process.keeps_free(absent);
@@ -476,19 +473,19 @@ async fn renewed(mut spec: Spec, error: SandboxError) -> Result<Spec, SandboxErr
 }
 
 impl DefaultSandbox {
-    async fn base(&self) -> Result<Policy, SandboxError> {
-        let Some(base) = self.base.clone() else {
-            return Ok(Policy::open());
-        };
-        let made = tokio::task::spawn_blocking(move || base()).await;
-        made.map_err(|_| SandboxError::Stopped)?
-    }
-
-    async fn policy(&self, mut policy: Policy, program: &Path) -> Result<Policy, SandboxError> {
-        let covers = Arc::clone(&self.covers);
-        let found = tokio::task::spawn_blocking(move || covers()).await;
-        let found = found.map_err(|_| SandboxError::Stopped)??;
-        policy.kept = CoverWalk::new(found, Arc::clone(&self.covers));
+    /// Returns the sandbox of a process: its own, or the usual one, with what is masked.
+    async fn policy(&self, own: Option<Policy>, program: &Path) -> Result<Policy, SandboxError> {
+        let (base, covers) = (self.base.clone(), Arc::clone(&self.covers));
+        let made = tokio::task::spawn_blocking(move || -> Result<Policy, SandboxError> {
+            let mut policy = match (own, base) {
+                (Some(own), _) => own,
+                (None, Some(base)) => base()?,
+                (None, None) => Policy::open(),
+            };
+            policy.kept = CoverWalk::new(covers()?, covers);
+            Ok(policy)
+        });
+        let mut policy = made.await.map_err(|_| SandboxError::Stopped)??;
         policy.ends_uncovered = true;
         if self.strict && policy.level() < Level::Full {
             return Err(SandboxError::Strict {

@@ -147,8 +147,7 @@ fn is_later(path: &Path, seen: SystemTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::listings::Listings;
-    use crate::fs::real_paths::RealPaths;
+    use crate::fs::lookups::Lookups;
 
     #[test]
     fn what_a_killed_host_left_is_moved_aside_and_nothing_else() {
@@ -158,10 +157,10 @@ mod tests {
         let records = at("records");
         fs::create_dir(&records).unwrap();
         let names = [at("made"), at("li\nnk"), at("never")];
-        let (real, listings) = (&mut RealPaths::default(), &mut Listings::default());
+        let lookups = &mut Lookups::default();
         let names: Vec<Free> = names
             .iter()
-            .filter_map(|it| Free::of(it, real, listings))
+            .filter_map(|it| Free::of(it, lookups))
             .collect();
         let record = Record::write(&records, &names).unwrap();
         fs::write(at("made"), "").unwrap();
@@ -186,7 +185,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (records, name) = (dir.path().join("records"), dir.path().join("late"));
         fs::create_dir(&records).unwrap();
-        let free = Free::of(&name, &mut RealPaths::default(), &mut Listings::default()).unwrap();
+        let free = Free::of(&name, &mut Lookups::default()).unwrap();
         let record = Record::write(&records, &[free]).unwrap();
         record
             .file

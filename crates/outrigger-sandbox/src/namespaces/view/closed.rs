@@ -48,7 +48,7 @@ pub(super) fn all(
             continue;
         };
         let identity = above.entry(folder).or_insert_with(|| {
-            let meta = folder.metadata().ok()?;
+            let (_, meta) = real.with_meta(folder).ok()?;
             Some((meta.dev(), meta.ino()))
         });
         shown_in.push((path, *identity));

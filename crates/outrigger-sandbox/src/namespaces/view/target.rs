@@ -172,15 +172,19 @@ pub(super) fn links(paths: &[PathBuf], real: &mut RealPaths) -> io::Result<Vec<(
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
             continue;
         };
-        let Ok(path) = real.of(above).map(|above| above.join(name)) else {
+        let Ok(own) = real.of(above).map(|above| above.join(name)) else {
             continue;
         };
-        let meta = fs::symlink_metadata(&path);
+        // What leads to itself is no link.
+        if real.of(path).is_ok_and(|it| it == own) {
+            continue;
+        }
+        let meta = fs::symlink_metadata(&own);
         let Some(meta) = meta.ok().filter(fs::Metadata::is_symlink) else {
             continue;
         };
-        let target = Target::of(&path, &meta, Cover::Link)?;
-        found.push((path, target));
+        let target = Target::of(&own, &meta, Cover::Link)?;
+        found.push((own, target));
     }
     Ok(found)
 }

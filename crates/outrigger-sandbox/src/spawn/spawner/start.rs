@@ -14,6 +14,7 @@ use seccompiler::BpfProgram;
 use super::NotStarted;
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
+use crate::fs::real_paths::RealPaths;
 use crate::fs::which::{is_executable, which};
 use crate::namespaces::init;
 use crate::namespaces::init::Program;
@@ -38,10 +39,10 @@ const ATTEMPTS: usize = 8;
 const INIT: libc::pid_t = 1;
 
 /// Runs on the spawning thread.
-pub(super) fn start(spec: &Spec) -> Result<Started, NotStarted> {
+pub(super) fn start(spec: &Spec, real: &mut RealPaths) -> Result<Started, NotStarted> {
     check_cwd(spec)?;
     let program = find(spec)?;
-    attempts(spec, &program)?.map_err(|source| {
+    attempts(spec, &program, real)?.map_err(|source| {
         let moved = source.raw_os_error() == Some(view::MOVED);
         let error = SandboxError::Spawn { program, source };
         if moved {
@@ -53,21 +54,29 @@ pub(super) fn start(spec: &Spec) -> Result<Started, NotStarted> {
 }
 
 /// Retries a start. The outer error is final.
-fn attempts(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+fn attempts(
+    spec: &Spec,
+    program: &Path,
+    real: &mut RealPaths,
+) -> Result<io::Result<Started>, SandboxError> {
     for _ in 1..ATTEMPTS {
-        match try_start(spec, program)? {
+        match try_start(spec, program, real)? {
             Err(error) if error.raw_os_error() == Some(RETRY) => setup::reserve_channel_fd(),
             other => return Ok(other),
         }
     }
-    try_start(spec, program)
+    try_start(spec, program, real)
 }
 
 /// Tries a start once. The outer error is final, the inner one is that of fork, setup or exec.
-fn try_start(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+fn try_start(
+    spec: &Spec,
+    program: &Path,
+    real: &mut RealPaths,
+) -> Result<io::Result<Started>, SandboxError> {
     let ruleset = match &spec.policy {
         Some(policy) => policy
-            .ruleset(program)
+            .ruleset(program, real)
             .map_err(|source| SandboxError::Policy {
                 program: program.to_owned(),
                 source: Box::new(source),
@@ -75,16 +84,20 @@ fn try_start(spec: &Spec, program: &Path) -> Result<io::Result<Started>, Sandbox
         None => None,
     };
     let level = spec.policy.as_ref().map(Policy::level);
-    Ok(fork(spec, program, ruleset.as_ref(), level))
+    let prepared = beyond_files(spec, real);
+    Ok(prepared.and_then(|prepared| fork(spec, program, ruleset.as_ref(), level, prepared)))
 }
 
+/// The view and the filter of system calls of a process.
+type Prepared = (Option<View>, Option<BpfProgram>);
+
 /// Prepares the parts of a policy that Landlock does not enforce, as far as the kernel supports them.
-fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
+fn beyond_files(spec: &Spec, real: &mut RealPaths) -> io::Result<Prepared> {
     let Some(policy) = &spec.policy else {
         return Ok((None, None));
     };
     let view = if support::has_views() {
-        Some(View::of(policy, &spec.cwd)?)
+        Some(View::of(policy, &spec.cwd, real)?)
     } else {
         None
     };
@@ -122,11 +135,11 @@ fn fork(
     program: &Path,
     ruleset: Option<&OwnedFd>,
     level: Option<Level>,
+    (view, filter): Prepared,
 ) -> io::Result<Started> {
     let (ends, theirs) = pairs(spec)?;
     let is_command = spec.policy.as_ref().is_some_and(Policy::is_of_command);
     let tag = tag::fresh(is_command);
-    let (view, filter) = beyond_files(spec)?;
     let rules = connect_rules(spec);
     let pair = rules.as_ref().map(|_| connects::pair()).transpose()?;
     let namespaces = view.as_ref().map(|_| Namespaces::needed());
@@ -174,6 +187,7 @@ fn fork(
         terminal: ends.terminal,
         level,
         absent: Absent::default(),
+        hidden: None,
     })
 }
 
