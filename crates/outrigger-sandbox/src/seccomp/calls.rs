@@ -69,26 +69,32 @@ const OPEN_TREE_ATTR: libc::c_long = 467;
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-/// Builds the filter for the child to install. Without `calls` it refuses only what affects other processes. `tcp`: Landlock restricts the
-/// ports to connect to, so connections that Landlock does not see are also refused (multipath TCP, SCTP, fast open). `own_unix`: the host
-/// decides which UNIX sockets are connected to, so stream sockets may be created. `asked`: the host decides about the calls that
-/// [`crate::seccomp::connects`] hands over. `host`: the number of this process, if the caller sees it.
+/// What decides about calls beside the filter, and what the process can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct FilterOptions {
+    /// Exceptions for the process. Without them the filter refuses only what affects other processes.
+    pub(crate) calls: Option<Calls>,
+    /// Landlock restricts the ports to connect to, so connections that it does not see are refused (multipath TCP, SCTP, fast open).
+    pub(crate) landlock_rules_tcp: bool,
+    /// The host decides which UNIX sockets are connected to, so stream sockets may be created.
+    pub(crate) host_rules_unix_sockets: bool,
+    /// The host decides about the calls that [`crate::seccomp::connects`] hands over.
+    pub(crate) notifies_connects: bool,
+    /// The number of this process, if the sandboxed one sees it.
+    pub(crate) host_pid: Option<u32>,
+}
+
+/// Builds the filter for the child to install.
 ///
 /// # Errors
 /// A message of the compiler; only on an unknown architecture.
-pub(crate) fn filter(
-    calls: Option<Calls>,
-    tcp: bool,
-    own_unix: bool,
-    asked: bool,
-    host: Option<u32>,
-) -> io::Result<BpfProgram> {
+pub(crate) fn filter(options: FilterOptions) -> io::Result<BpfProgram> {
     let compile = || -> Result<BpfProgram, BackendError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-        let mut all = cross_process::rules(host)?;
-        if let Some(calls) = calls {
-            all.extend(rules(calls, tcp, own_unix)?);
-            all.extend(setuid::rules(asked)?);
+        let mut all = cross_process::rules(options.host_pid)?;
+        if let Some(calls) = options.calls {
+            all.extend(rules(calls, options)?);
+            all.extend(setuid::rules(options.notifies_connects)?);
         }
         SeccompFilter::new(
             all,
@@ -99,13 +105,16 @@ pub(crate) fn filter(
         .try_into()
     };
     let compiled = compile().map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))?;
-    Ok(with_prelude(compiled, calls.is_some_and(|it| it.alone)))
+    Ok(with_prelude(
+        compiled,
+        options.calls.is_some_and(|it| it.alone),
+    ))
 }
 
 /// Returns what is refused by its arguments, or always.
-fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, BackendError> {
+fn rules(calls: Calls, options: FilterOptions) -> Result<Rules, BackendError> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    rules.extend(sockets::rules(calls, tcp, own_unix)?);
+    rules.extend(sockets::rules(calls, options)?);
     if calls.alone {
         rules.extend(no_processes()?);
     }

@@ -5,7 +5,7 @@ use seccompiler::{
     BackendError, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule,
 };
 
-use super::{Calls, Rules};
+use super::{Calls, FilterOptions, Rules};
 
 /// `NETLINK_ROUTE`: interfaces and addresses.
 const ROUTE: u64 = 0;
@@ -25,12 +25,12 @@ const IP_LEVEL: u64 = 0;
 const PORT_RANGE: u64 = 51;
 const INTERNET: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
 
-/// Returns the rules of refused calls; `tcp` and `own_unix` as in [`super::filter`].
-pub(super) fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, BackendError> {
-    let mut socket = other_families(calls.unix_sockets || own_unix)?;
+/// Returns the rules of refused calls.
+pub(super) fn rules(calls: Calls, options: FilterOptions) -> Result<Rules, BackendError> {
+    let mut socket = other_families(calls.unix_sockets || options.host_rules_unix_sockets)?;
     socket.extend(kinds(calls)?);
     let mut rules = Rules::new();
-    if tcp {
+    if options.landlock_rules_tcp {
         socket.extend(other_streams()?);
         rules.extend(fast_open()?);
     }

@@ -24,7 +24,7 @@ use crate::namespaces::{support, view};
 use crate::policy::Policy;
 use crate::policy::level::Level;
 use crate::processes::tag;
-use crate::seccomp::calls;
+use crate::seccomp::calls::{self, FilterOptions};
 use crate::seccomp::connects;
 use crate::spawn::child::Started;
 use crate::spawn::process::Process;
@@ -102,13 +102,15 @@ fn beyond_files(spec: &Spec, real: &mut RealPaths) -> io::Result<Prepared> {
         None
     };
     let filter = if calls::is_possible() {
-        let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
-        // If the host decides about connections, it tells the process's own services from others.
-        let own = policy.loopback.is_some() && connects::is_possible();
-        let asked = policy.is_asked_about() && connects::is_possible();
-        // Without a PID namespace the process can name the host.
-        let host = (!support::has_numbers()).then(std::process::id);
-        Some(calls::filter(policy.calls, ruled, own, asked, host)?)
+        Some(calls::filter(FilterOptions {
+            calls: policy.calls,
+            landlock_rules_tcp: policy.connect_tcp.is_some() || policy.loopback.is_some(),
+            // If the host decides about connections, it tells the process's own services from others.
+            host_rules_unix_sockets: policy.loopback.is_some() && connects::is_possible(),
+            notifies_connects: policy.is_asked_about() && connects::is_possible(),
+            // Without a PID namespace the process can name the host.
+            host_pid: (!support::has_numbers()).then(std::process::id),
+        })?)
     } else {
         None
     };
