@@ -3,6 +3,7 @@
 use super::effect::Effect;
 use crate::hooks::points::execute::after_step::{self, StepResult};
 use crate::hooks::{HookInput, HookPoint};
+use alloc::string::String;
 use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
@@ -18,6 +19,15 @@ use serde_json::Value;
 
 use super::Turn;
 
+/// What a step cost.
+struct StepBill {
+    /// Why the model stopped.
+    reason: String,
+    /// Price of this step.
+    cost: f64,
+    tokens: Tokens,
+}
+
 impl Turn {
     /// Ends the step: its final events, then the next step or the end of the turn.
     pub(super) fn settle(&mut self, at: Millis, out: &mut Vec<Effect>) {
@@ -29,20 +39,20 @@ impl Turn {
             self.files.unpublished = false;
             out.push(self.publish_user());
         }
-        let Some((reason, cost, tokens)) = self.account() else {
+        let Some(bill) = self.bill_step() else {
             return;
         };
-        let used = tokens.total.unwrap_or(0);
+        let used = bill.tokens.total.unwrap_or(0);
         let finish = StepFinishPart {
-            reason: reason.clone(),
+            reason: bill.reason.clone(),
             snapshot: self.files.after.clone(),
-            tokens,
-            cost,
+            tokens: bill.tokens,
+            cost: bill.cost,
         };
         let part = self.new_part(at, PartKind::StepFinish(finish));
         out.push(self.keep_part(at, part));
         if let Some(message) = &mut self.message {
-            message.finish = Some(reason);
+            message.finish = Some(bill.reason);
         }
         self.publish_message(out);
         self.publish_patch(at, out);
@@ -164,9 +174,9 @@ impl Turn {
         }
     }
 
-    /// Takes the reason, price and tokens that the model reported for this step. They are put into the message, and
-    /// into the session with its next patch, since OpenCode has no separate event for them.
-    fn account(&mut self) -> Option<(alloc::string::String, f64, Tokens)> {
+    /// Bills what the model reported for this step to the message, and to the session with its next patch, since OpenCode
+    /// has no separate event for it. Returns `None` if the model reported nothing, or this was done.
+    fn bill_step(&mut self) -> Option<StepBill> {
         let (reason, usage) = self.finished.take()?;
         let (cost, tokens) = (price(&usage, &self.step_prices()), tokens(&usage));
         self.unbilled = Some((usage, cost));
@@ -174,7 +184,11 @@ impl Turn {
             message.cost += cost;
             message.tokens = tokens.clone();
         }
-        Some((reason, cost, tokens))
+        Some(StepBill {
+            reason,
+            cost,
+            tokens,
+        })
     }
 
     /// Returns the patch with which a step begins and a turn ends.
@@ -263,7 +277,7 @@ impl Turn {
             self.publish_patch(at, out);
         }
         // The model's answer was complete, only its tools were not: its tokens are billed.
-        let _ = self.account();
+        self.bill_step();
         if let Some(message) = &mut self.message {
             // The step limit applies between two steps: the last message is complete and stays unchanged.
             if message.time.completed.is_none() {

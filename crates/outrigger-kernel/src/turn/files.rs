@@ -73,6 +73,16 @@ impl Files {
     }
 }
 
+/// A snapshot of the project's files.
+pub(super) struct TrackedFiles {
+    /// `None` if it failed.
+    pub(super) tree: Option<String>,
+    /// Files that changed since the snapshot before the step.
+    pub(super) changed: Vec<String>,
+    /// Changes of the whole turn so far, if they were read.
+    pub(super) diffs: Option<Vec<Value>>,
+}
+
 impl Turn {
     fn may_write(&self, tool: &str) -> bool {
         !NO_FILES.contains(&tool)
@@ -131,28 +141,26 @@ impl Turn {
         &mut self,
         at: Millis,
         effect: EffectId,
-        tree: Option<String>,
-        changed: Vec<String>,
-        diffs: Option<Vec<Value>>,
+        tracked: TrackedFiles,
         out: &mut Vec<Effect>,
     ) {
         match self.open.get(&effect) {
             Some(OpenEffect::FilesBefore) => {
                 self.open.remove(&effect);
-                if let Some(tree) = &tree {
+                if let Some(tree) = &tracked.tree {
                     self.files.first.get_or_insert_with(|| tree.clone());
                     self.stamp_step(at, tree, out);
                 }
-                self.files.before = tree;
+                self.files.before = tracked.tree;
                 for (part, call) in core::mem::take(&mut self.files.held) {
                     self.run_call(part, *call, out);
                 }
             }
             Some(OpenEffect::FilesAfter) => {
                 self.open.remove(&effect);
-                self.files.after = tree;
-                self.files.changed = changed;
-                if let Some(diffs) = diffs {
+                self.files.after = tracked.tree;
+                self.files.changed = tracked.changed;
+                if let Some(diffs) = tracked.diffs {
                     self.user.summary = Some(json!({ "diffs": diffs }));
                     self.files.unpublished = true;
                 }

@@ -11,6 +11,7 @@ use outrigger_protocol::turn::{EffectId, Input, KnownTool, SessionPatch};
 use serde_json::{Value, json};
 
 use super::effect::Effect;
+use super::files::TrackedFiles;
 use super::prompt::first_subtask;
 use super::{OpenEffect, Turn};
 use crate::hooks::HookPoint;
@@ -66,11 +67,7 @@ impl Turn {
                 self.hook_done(at, effect, folded, block, out);
             }
             Input::ToolsReady { effect, tools } => self.tools_ready(effect, tools, out),
-            Input::Model { effect, signal } => {
-                if self.open.get(&effect) == Some(&OpenEffect::Model) {
-                    self.model(at, effect, signal, out);
-                }
-            }
+            Input::Model { effect, signal } => self.model(at, effect, signal, out),
             Input::Compact {
                 auto,
                 model,
@@ -97,7 +94,14 @@ impl Turn {
                 tree,
                 changed,
                 diffs,
-            } => self.files_tracked(at, effect, tree, changed, diffs, out),
+            } => {
+                let tracked = TrackedFiles {
+                    tree,
+                    changed,
+                    diffs,
+                };
+                self.files_tracked(at, effect, tracked, out);
+            }
             Input::LoopAnswered { effect, refusal } => {
                 self.loop_answered(at, effect, refusal, out);
             }

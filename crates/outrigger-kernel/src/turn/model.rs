@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 
 use super::effect::Effect;
 use outrigger_protocol::Millis;
-use outrigger_protocol::message::PartKind;
+use outrigger_protocol::message::{NamedError, PartKind};
 use outrigger_protocol::turn::{EffectId, ModelSignal};
 
+use super::tools::ModelCall;
 use super::{OpenEffect, Turn};
 
 impl Turn {
@@ -17,6 +18,9 @@ impl Turn {
         signal: ModelSignal,
         out: &mut Vec<Effect>,
     ) {
+        if self.open.get(&effect) != Some(&OpenEffect::Model) {
+            return;
+        }
         match signal {
             ModelSignal::Started => {
                 let part = self.new_part(at, PartKind::StepStart(serde_json::Map::new()));
@@ -41,31 +45,38 @@ impl Turn {
                 tool,
                 raw,
                 metadata,
-            } => self.tool_called(at, &call_id, &tool, &raw, metadata, out),
+            } => {
+                let call = ModelCall {
+                    call_id,
+                    tool,
+                    raw,
+                    metadata,
+                };
+                self.tool_called(at, call, out);
+            }
             ModelSignal::Finished { reason, usage } => {
                 self.open.remove(&effect);
                 self.finished = Some((reason, usage));
             }
-            ModelSignal::Failed { error } => {
-                self.open.remove(&effect);
-                if self.may_compact_after(&error) {
-                    self.overflowed = Some(error);
-                    return;
-                }
-                let error = self.summary_error(error);
-                // The first cause is kept: a request that was stopped because of it reports only that it was
-                // stopped.
-                if !self.stopping() {
-                    self.failed = Some(error);
-                }
-                if self
-                    .open
-                    .values()
-                    .any(|open| matches!(open, OpenEffect::Tool(..)))
-                {
-                    out.push(Effect::Abort);
-                }
-            }
+            ModelSignal::Failed { error } => self.request_failed(effect, error, out),
+        }
+    }
+
+    fn request_failed(&mut self, effect: EffectId, error: NamedError, out: &mut Vec<Effect>) {
+        self.open.remove(&effect);
+        if self.may_compact_after(&error) {
+            self.overflowed = Some(error);
+            return;
+        }
+        let error = self.summary_error(error);
+        // The first cause is kept: a request that was stopped because of it reports only that it was
+        // stopped.
+        if !self.stopping() {
+            self.failed = Some(error);
+        }
+        let mut open = self.open.values();
+        if open.any(|open| matches!(open, OpenEffect::Tool(..))) {
+            out.push(Effect::Abort);
         }
     }
 }

@@ -20,6 +20,17 @@ use super::{OpenCall, Turn};
 /// The tool that answers calls that cannot be made. It is never offered.
 pub(super) const INVALID: &str = "invalid";
 
+/// A call that the model has completed.
+pub(super) struct ModelCall {
+    /// The id that the provider gave it; not always unique.
+    pub(super) call_id: String,
+    pub(super) tool: String,
+    /// The input, as the model wrote it.
+    pub(super) raw: String,
+    /// The provider's own data of the call.
+    pub(super) metadata: Option<Value>,
+}
+
 impl Turn {
     /// Handles the start of a call by the model.
     pub(super) fn tool_written(
@@ -76,19 +87,12 @@ impl Turn {
     }
 
     /// Runs a call that the model has completed.
-    pub(super) fn tool_called(
-        &mut self,
-        at: Millis,
-        given: &str,
-        tool: &str,
-        raw: &str,
-        metadata: Option<Value>,
-        out: &mut Vec<Effect>,
-    ) {
-        if !self.writing.iter().any(|call| call.given == given) {
-            self.tool_written(at, given.to_string(), tool, out);
+    pub(super) fn tool_called(&mut self, at: Millis, call: ModelCall, out: &mut Vec<Effect>) {
+        let is_this = |begun: &OpenCall| begun.given == call.call_id;
+        if !self.writing.iter().any(is_this) {
+            self.tool_written(at, call.call_id.clone(), &call.tool, out);
         }
-        let Some(place) = self.writing.iter().position(|call| call.given == given) else {
+        let Some(place) = self.writing.iter().position(is_this) else {
             return;
         };
         let id = self.writing.remove(place).part;
@@ -98,14 +102,14 @@ impl Turn {
         let PartKind::Tool(body) = &mut part.kind else {
             return;
         };
-        let (tool, input) = self.call_or_invalid(tool, raw);
+        let (tool, input) = self.call_or_invalid(&call.tool, &call.raw);
         body.tool.clone_from(&tool);
-        if metadata.is_some() {
-            body.metadata = metadata;
+        if call.metadata.is_some() {
+            body.metadata = call.metadata;
         }
         body.state = ToolState::Pending {
             input: json!({}),
-            raw: raw.to_string(),
+            raw: call.raw,
         };
         let call = ToolCall {
             call_id: body.call_id.clone(),
