@@ -177,7 +177,7 @@ pub struct Candidate {
     /// Ids of plugins that must run.
     pub depends_on: Vec<String>,
     /// Exclusion decided earlier: by OpenCode's own switches or the machine policy.
-    pub said: Option<Reason>,
+    pub excluded: Option<Reason>,
     /// Checks of its files; `None` if it has no path.
     pub files: Option<Files>,
     /// Why it is not trusted in its current state, if known before it is loaded.
@@ -206,7 +206,7 @@ impl Candidate {
             env_any: Vec::new(),
             external_bins: Vec::new(),
             depends_on: Vec::new(),
-            said: None,
+            excluded: None,
             files: None,
             untrusted: None,
             unsupported: None,

@@ -15,7 +15,7 @@ use crate::permission::matches;
 /// candidate does not take the id of one that the user has rules for.
 #[must_use]
 pub fn decide(mut candidates: Vec<Candidate>, rules: &Rules, machine: &Machine) -> Vec<Entry> {
-    candidates.sort_by(|a, b| place(a).cmp(&place(b)));
+    candidates.sort_by(|a, b| precedence_key(a).cmp(&precedence_key(b)));
     let mut own: Vec<Option<Reason>> = candidates
         .iter()
         .map(|it| {
@@ -111,7 +111,8 @@ fn kept(it: &Candidate, all: &[Candidate], rules: &Rules) -> Option<Reason> {
     })
 }
 
-fn place(it: &Candidate) -> (&str, u8, usize, &str) {
+/// Candidates with the same id are sorted by this: the first one runs.
+fn precedence_key(it: &Candidate) -> (&str, u8, usize, &str) {
     (&it.id, it.source.precedence(), it.order, &it.place)
 }
 
@@ -133,8 +134,8 @@ fn identity(
 }
 
 fn policy(it: &Candidate, rules: &Rules) -> Option<Reason> {
-    if let Some(said) = &it.said {
-        return Some(said.clone());
+    if let Some(reason) = &it.excluded {
+        return Some(reason.clone());
     }
     // A required plugin runs regardless of any rule.
     if it.required && it.source == Source::Bundled {

@@ -79,7 +79,7 @@ fn each_reason_has_its_layer() {
         ),
         (
             found(|it| {
-                it.said = Some(Reason::LeftOut {
+                it.excluded = Some(Reason::LeftOut {
                     by: "--pure".into(),
                 })
             }),
@@ -87,7 +87,7 @@ fn each_reason_has_its_layer() {
             "policy: LeftOut",
         ),
         (
-            found(|it| it.said = Some(Reason::ForbiddenByManagedPolicy { file: "f".into() })),
+            found(|it| it.excluded = Some(Reason::ForbiddenByManagedPolicy { file: "f".into() })),
             &switch("a", true),
             "policy: ForbiddenByManagedPolicy",
         ),

@@ -44,7 +44,7 @@ pub(super) fn listed(config: &Loaded) -> Vec<DiscoveredPlugin> {
             let it = &mut known.candidate;
             it.order = order;
             it.listed = true;
-            it.said = skip.map(said);
+            it.excluded = skip.map(said);
             known
         })
         .collect()
@@ -194,9 +194,9 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Disc
         folder,
         config.settings.trust.world_writable,
     ));
-    it.said = excluded(config, &spec);
-    if it.of_project && it.said.is_none() && !config.lets_plugin(root, folder) {
-        it.said = Some(Reason::FolderNotTrusted);
+    it.excluded = excluded(config, &spec);
+    if it.of_project && it.excluded.is_none() && !config.lets_plugin(root, folder) {
+        it.excluded = Some(Reason::FolderNotTrusted);
     }
     let mut known = DiscoveredPlugin {
         kind: PluginKind::Capability,
@@ -253,8 +253,8 @@ fn describe_unresolved(known: &mut DiscoveredPlugin, spec: &str, folder: &Path) 
 fn denied(config: &Loaded, it: &mut Candidate) {
     let mut policies = config.policies.iter();
     let denies = policies.find(|file| it.has_own_id && file.denies(&it.id));
-    if let (None, Some(file)) = (&it.said, denies) {
-        it.said = Some(Reason::ForbiddenByManagedPolicy {
+    if let (None, Some(file)) = (&it.excluded, denies) {
+        it.excluded = Some(Reason::ForbiddenByManagedPolicy {
             file: file.path.display().to_string(),
         });
     }
@@ -274,7 +274,7 @@ pub(super) fn bundled(
             candidate.env.clear();
         }
         let denies = config.policies.iter().find(|file| file.denies(row.id));
-        candidate.said = denies.map(|file| Reason::ForbiddenByManagedPolicy {
+        candidate.excluded = denies.map(|file| Reason::ForbiddenByManagedPolicy {
             file: file.path.display().to_string(),
         });
         DiscoveredPlugin {
@@ -306,7 +306,7 @@ fn mcp_user(config: &Loaded, others: &[DiscoveredPlugin]) -> Option<String> {
         return Some(format!("the project's .mcp.json, which names {of_claude}"));
     }
     let needs = |it: &&DiscoveredPlugin| {
-        it.candidate.said.is_none() && it.candidate.depends_on.iter().any(|id| id == "mcp")
+        it.candidate.excluded.is_none() && it.candidate.depends_on.iter().any(|id| id == "mcp")
     };
     if let Some(plugin) = others.iter().find(needs) {
         let id = &plugin.candidate.id;
