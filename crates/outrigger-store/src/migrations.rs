@@ -2,31 +2,12 @@
 
 use rusqlite::{Connection, Result, TransactionBehavior};
 
-use crate::project;
-
 /// `PRAGMA application_id` of our files: "OutR".
 pub(crate) const APPLICATION_ID: i32 = 0x4F75_7452;
 
-/// A migration step.
-pub(crate) enum Step {
-    /// Statements that change the tables.
-    Sql(&'static str),
-    /// The rules of the projections changed: rebuild them from the log.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for the first format that changes a projection")
-    )]
-    Rebuild,
-}
-
 /// Every step since the first format. The format of a file (`PRAGMA user_version`) is the number of steps applied; a
 /// released step is never changed, a new one is appended.
-pub(crate) const STEPS: &[Step] = &[
-    Step::Sql(FORMAT_1),
-    Step::Sql(FORMAT_2),
-    Step::Sql(FORMAT_3),
-    Step::Sql(FORMAT_4),
-];
+pub(crate) const STEPS: &[&str] = &[FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4];
 
 // The log's `kind`, `session` and `turn` repeat values of `body` for the indexes. The triggers are not protection
 // against an attacker (the hash chain detects changes), they guard against errors in our own code.
@@ -143,7 +124,7 @@ pub(crate) fn version(conn: &Connection) -> Result<u32> {
 }
 
 /// Migrates a file to the newest of `steps`, one transaction for each step. Several processes may do this at once.
-pub(crate) fn migrate(conn: &mut Connection, steps: &[Step]) -> Result<()> {
+pub(crate) fn migrate(conn: &mut Connection, steps: &[&str]) -> Result<()> {
     loop {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Re-read under the lock: another process may have been faster.
@@ -154,12 +135,7 @@ pub(crate) fn migrate(conn: &mut Connection, steps: &[Step]) -> Result<()> {
         if done == 0 {
             tx.pragma_update(None, "application_id", APPLICATION_ID)?;
         }
-        match step {
-            Step::Sql(sql) => tx.execute_batch(sql)?,
-            Step::Rebuild => {
-                project::rebuild(&tx)?;
-            }
-        }
+        tx.execute_batch(step)?;
         tx.pragma_update(None, "user_version", done + 1)?;
         crate::fault::point("store.before_migrate_commit");
         tx.commit()?;
@@ -176,17 +152,16 @@ mod tests {
         migrate(&mut conn, STEPS).unwrap();
         assert_eq!(version(&conn).unwrap(), 4);
         let more = [
-            Step::Sql(FORMAT_1),
-            Step::Sql(FORMAT_2),
-            Step::Sql(FORMAT_3),
-            Step::Sql(FORMAT_4),
-            Step::Sql("ALTER TABLE meta ADD COLUMN at INTEGER"),
-            Step::Rebuild,
-            Step::Sql("CREATE TABLE a(x); CREATE TABLE meta(y);"),
+            FORMAT_1,
+            FORMAT_2,
+            FORMAT_3,
+            FORMAT_4,
+            "ALTER TABLE meta ADD COLUMN at INTEGER",
+            "CREATE TABLE a(x); CREATE TABLE meta(y);",
         ];
         let error = migrate(&mut conn, &more).unwrap_err();
         assert!(error.to_string().contains("meta"), "{error}");
-        assert_eq!(version(&conn).unwrap(), 6);
+        assert_eq!(version(&conn).unwrap(), 5);
         let tables: i64 = conn
             .query_row(
                 "SELECT count(*) FROM sqlite_schema WHERE name = 'a'",
@@ -195,7 +170,7 @@ mod tests {
             )
             .unwrap();
         assert_eq!(tables, 0, "the failed step left nothing");
-        migrate(&mut conn, &more[..6]).unwrap();
+        migrate(&mut conn, &more[..5]).unwrap();
     }
 
     #[test]
