@@ -1,6 +1,6 @@
 //! Interpretation of a command's result: its exit code and its output, in Claude Code's form.
 
-mod again;
+mod second_pass;
 mod values;
 
 use outrigger_config::claude_hooks::HookEvent;
@@ -8,7 +8,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_sandbox::Output;
 use serde_json::{Map, Value};
 
-pub use self::again::{Again, Rewrite};
+pub use self::second_pass::{Rewrite, SecondPass};
 use crate::ignored_output::ignored_output;
 
 /// Maximum number of bytes read of each output stream of a command, besides [`PER_INPUT`].

@@ -35,7 +35,7 @@ use outrigger_protocol::message::MessageWithParts;
 use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
 
-pub use answer::{Again, Answer, Rewrite};
+pub use answer::{Answer, Rewrite, SecondPass};
 pub use breakers::CommandBreakers;
 use condition::Condition;
 use matcher::Matcher;

@@ -15,7 +15,7 @@ use outrigger_sandbox::process_time::Instant;
 use outrigger_sandbox::{Policy, Spawner, Spec, run_with_input};
 use serde_json::{Value, json};
 
-use crate::answer::{Again, Answer, MAX_OUTPUT, PER_INPUT, Rewrite, read, shortened, woken};
+use crate::answer::{Answer, MAX_OUTPUT, PER_INPUT, Rewrite, SecondPass, read, shortened, woken};
 use crate::breakers::{Due, Line, Running};
 use crate::condition::{self, Condition};
 use crate::input::Round;
@@ -37,7 +37,7 @@ pub struct Calls<'a> {
     /// The payload as the handlers before left it.
     pub item: &'a HookPayload,
     /// Set if it changed after these commands had answered.
-    pub again: Option<&'a Again>,
+    pub second_pass: Option<&'a SecondPass>,
 }
 
 /// A plugin whose commands are run.
@@ -64,8 +64,8 @@ pub struct Called {
     pub rewrites: Vec<Rewrite>,
 }
 
-/// One process.
-struct One<'a> {
+/// A command to run.
+struct SelectedHook<'a> {
     /// Index among the called plugins.
     place: usize,
     hook: &'a CommandHook,
@@ -78,7 +78,15 @@ struct One<'a> {
     running: Option<Result<Running<'a>, String>>,
 }
 
-impl One<'_> {
+/// What a command answered.
+struct CommandRun {
+    answer: Answer,
+    /// How it ended, for its breaker.
+    ended: Ended,
+    millis: f64,
+}
+
+impl SelectedHook<'_> {
     /// Returns whether two commands are the same: once is enough. Of their other settings the stricter ones apply.
     fn is_same(&self, line: &Line, hook: &CommandHook) -> bool {
         self.line == *line
@@ -142,19 +150,19 @@ impl Commands {
             .get("tool")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        for (one, (answer, ended, ms)) in work.into_iter().zip(answers) {
+        for (one, run) in work.into_iter().zip(answers) {
             if let Some(Ok(running)) = one.running {
-                running.ended(ended);
+                running.ended(run.ended);
             }
             let answer = if one.blocks_on_failure {
-                answer.or_refusal(round.event)
+                run.answer.or_refusal(round.event)
             } else {
-                answer
+                run.answer
             };
             let mut answer = answer.without(round.made, &round.input);
             let rewrite = Rewrite::of(&answer, &one.line, tool);
-            if let Some(again) = calls.again {
-                answer = again.settle(answer, tool, &shortened(&one.hook.line()));
+            if let Some(second_pass) = calls.second_pass {
+                answer = second_pass.settle(answer, tool, &shortened(&one.hook.line()));
             }
             let (Some(called), Some(slowest)) =
                 (all.get_mut(one.place), slowest.get_mut(one.place))
@@ -164,7 +172,7 @@ impl Commands {
             called.answer.merge(answer);
             called.rewrites.extend(rewrite);
             called.bytes += input.len() as u64;
-            *slowest = slowest.max(ms);
+            *slowest = slowest.max(run.millis);
         }
         for (called, ms) in all.iter_mut().zip(slowest) {
             called.ms += ms;
@@ -172,8 +180,8 @@ impl Commands {
     }
 
     /// Returns the commands of a round, without duplicates.
-    fn work<'a>(&'a self, calls: &Calls<'a>, round: &'a Round) -> Vec<One<'a>> {
-        let mut work: Vec<One<'a>> = Vec::new();
+    fn work<'a>(&'a self, calls: &Calls<'a>, round: &'a Round) -> Vec<SelectedHook<'a>> {
+        let mut work: Vec<SelectedHook<'a>> = Vec::new();
         for (place, callee) in calls.plugins.iter().enumerate() {
             let Some(handler) = self.handler(callee.plugin) else {
                 continue;
@@ -190,8 +198,9 @@ impl Commands {
                 }
                 let base = handler.root.as_ref().unwrap_or(&handler.project);
                 let line = (base.clone(), hook.line());
-                let is_due = |again: &Again| !hook.runs_async && again.is_asked(&line);
-                if !calls.again.is_none_or(is_due) {
+                let is_due =
+                    |second_pass: &SecondPass| !hook.runs_async && second_pass.is_asked(&line);
+                if !calls.second_pass.is_none_or(is_due) {
                     continue;
                 }
                 let timeout = callee.limit.unwrap_or(hook.timeout).min(hook.timeout);
@@ -211,7 +220,7 @@ impl Commands {
                     // An async one costs no time.
                     None => (!hook.runs_async).then(|| self.breakers.ask(due)),
                 };
-                work.push(One {
+                work.push(SelectedHook {
                     place,
                     hook,
                     line,
@@ -250,7 +259,7 @@ impl Commands {
         &self,
         plugin: &str,
         round: &Round,
-        run: impl Future<Output = (Answer, Ended, f64)> + Send + 'static,
+        run: impl Future<Output = CommandRun> + Send + 'static,
     ) {
         let (id, session) = (plugin.to_owned(), round.session.clone());
         let notice = Arc::clone(&self.notice);
@@ -262,7 +271,7 @@ impl Commands {
                 message,
             });
         };
-        let run = async { run.await.0 };
+        let run = async { run.await.answer };
         let name = round.event.name();
         if !self
             .async_hooks
@@ -291,7 +300,7 @@ impl Commands {
     }
 
     /// Returns what to start: the program itself if the hook has `args`, otherwise a shell.
-    fn program(&self, one: &One<'_>) -> Spec {
+    fn program(&self, one: &SelectedHook<'_>) -> Spec {
         let Some(args) = &one.hook.args else {
             return Spec::new(&self.shell).arg("-c").arg(&one.hook.command);
         };
@@ -310,10 +319,10 @@ impl Commands {
     fn run(
         &self,
         event: HookEvent,
-        one: &One<'_>,
+        one: &SelectedHook<'_>,
         policy: &Result<Option<Policy>, String>,
         input: &[u8],
-    ) -> impl Future<Output = (Answer, Ended, f64)> + use<> {
+    ) -> impl Future<Output = CommandRun> + use<> {
         let process = Process {
             event,
             command: one.hook.line(),
@@ -333,15 +342,19 @@ impl Commands {
         async move {
             let began = Instant::now();
             // There is no data about a command that did not run.
-            let (answer, how) = match spec {
+            let (answer, ended) = match spec {
                 Err(why) => (Answer::failed(why), Ended::Unclear),
                 Ok(spec) => unchanged.run(process, &spawner, spec, input).await,
             };
-            (answer, how, began.elapsed().as_secs_f64() * 1000.0)
+            CommandRun {
+                answer,
+                ended,
+                millis: began.elapsed().as_secs_f64() * 1000.0,
+            }
         }
     }
 
-    fn spec(&self, event: HookEvent, one: &One<'_>, policy: Option<&Policy>) -> Spec {
+    fn spec(&self, event: HookEvent, one: &SelectedHook<'_>, policy: Option<&Policy>) -> Spec {
         let mut spec = self
             .program(one)
             .cwd(&self.directory)

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::async_hooks::AsyncHooks;
 use crate::breakers::CommandBreakers;
 use crate::transcript::Transcripts;
-use crate::{Again, CommandHooks, Handler};
+use crate::{CommandHooks, Handler, SecondPass};
 
 /// Maximum number of remembered calls. Each is short, so only calls that never complete reach this.
 const MAX_CALLS: usize = 256;
@@ -144,8 +144,8 @@ impl Commands {
     }
 
     /// Records that the call changed: earlier permissions do not apply, except that of the command that changed it.
-    pub fn changed(&self, input: &Value, again: &Again) {
-        if let Some(call) = call_of(input).filter(|_| again.is_allowed()) {
+    pub fn changed(&self, input: &Value, second_pass: &SecondPass) {
+        if let Some(call) = call_of(input).filter(|_| second_pass.is_allowed()) {
             self.allow(call);
         }
     }

@@ -1,6 +1,5 @@
 //! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
 
-mod again;
 mod causes;
 mod commands;
 mod config_secrets;
@@ -9,13 +8,14 @@ mod custom_points;
 mod missing;
 mod records;
 mod request;
+mod second_pass;
 mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_claude_hooks::Again;
+use outrigger_claude_hooks::SecondPass;
 use outrigger_kernel::breaker::{Ended, Gate};
 use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_plugin_status::GuardedCall;
@@ -29,7 +29,7 @@ use outrigger_sandbox::process_time::Instant;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use self::again::{ChangedCall, SeenArguments};
+use self::second_pass::{ChangedCall, SeenArguments};
 use crate::breakers::HookKey;
 use crate::changes::Given;
 use crate::hook_audit::ChainAudit;
@@ -148,78 +148,34 @@ impl Pipeline {
                 return untouched(items);
             }
         }
-        let check = self.0.registry.output_check(point);
         if !self.0.settings.seq_hooks && only_observes(point, &bound) {
             return self.at_once(point, &bound, items, context).await;
         }
-        self.one_after_another(point, check, &bound, items, context)
-            .await
+        let check = self.0.registry.output_check(point);
+        self.passes(point, check, &bound, items, &context).await
     }
 
-    async fn one_after_another(
+    /// Runs one chain. If its command hooks approved another call than the one it leads to, they are asked a second time.
+    async fn passes(
         &self,
         point: HookPoint,
         check: Option<OutputCheck>,
         bound: &[Bound],
         items: Vec<HookPayload>,
-        context: PipelineContext,
+        context: &PipelineContext,
     ) -> PipelineResult {
-        let (first, changed) = self
-            .drive(point, check.clone(), bound, items, context.clone(), None)
-            .await;
-        let Some(changed) = changed.filter(|_| first.block.is_none()) else {
-            return first;
-        };
-        let bound: Vec<Bound> = changed
-            .handlers
-            .iter()
-            .filter_map(|it| bound.get(*it))
-            .cloned()
-            .collect();
-        let mut items = changed.items;
-        for (item, output) in items.iter_mut().zip(&first.outputs) {
-            item.output.clone_from(output);
-        }
-        let (again, _) = self
-            .drive(point, check, &bound, items, context, Some(changed.again))
-            .await;
-        first.then(again)
-    }
-
-    /// Runs one chain and returns the changed call if its command hooks approved another one; `again` if this is the second
-    /// pass.
-    async fn drive(
-        &self,
-        point: HookPoint,
-        check: Option<OutputCheck>,
-        bound: &[Bound],
-        items: Vec<HookPayload>,
-        context: PipelineContext,
-        again: Option<Again>,
-    ) -> (PipelineResult, Option<ChangedCall>) {
-        let mut drive = Drive {
+        let run = ChainRun {
             host: &self.0,
             point,
-            chain: Some(
-                Chain::new(point, bound.iter().map(handler).collect(), items).checked(check),
-            ),
-            sent: vec![Sent::default(); bound.len()],
-            audit: ChainAudit::new(bound.len()),
-            values: BTreeMap::new(),
-            gates: BTreeMap::new(),
+            check,
             bound,
             context,
-            repeated: None,
-            stop: None,
-            asked: SeenArguments::default(),
-            again,
-            shown: None,
         };
-        while let Some(handlers) = drive.chain.as_ref().and_then(Chain::due) {
-            drive.call(&handlers).await;
+        let (first, changed) = run.first_pass(items).await;
+        match changed.filter(|_| first.block.is_none()) {
+            Some(changed) => run.second_pass(first, changed).await,
+            None => first,
         }
-        let changed = drive.changed_call();
-        (drive.finish(), changed)
     }
 
     /// Runs a separate chain for each handler, all concurrently (A12, `plugin_seq_hooks` off). Nothing is changed, so the
@@ -231,11 +187,71 @@ impl Pipeline {
         items: Vec<HookPayload>,
         context: PipelineContext,
     ) -> PipelineResult {
-        let alone = |one| self.one_after_another(point, None, one, items.clone(), context.clone());
+        let alone = |one| self.passes(point, None, one, items.clone(), &context);
         let all = futures_util::future::join_all(bound.chunks(1).map(alone)).await;
         PipelineResult {
             records: all.into_iter().flat_map(|one| one.records).collect(),
             ..untouched(items)
+        }
+    }
+}
+
+/// The handlers of a point that run one after another.
+struct ChainRun<'a> {
+    host: &'a HookHost,
+    point: HookPoint,
+    check: Option<OutputCheck>,
+    bound: &'a [Bound],
+    context: &'a PipelineContext,
+}
+
+impl ChainRun<'_> {
+    /// Returns the changed call, if command hooks have to be asked about it.
+    async fn first_pass(&self, items: Vec<HookPayload>) -> (PipelineResult, Option<ChangedCall>) {
+        let mut drive = self.drive(self.bound, items, None);
+        drive.run().await;
+        let changed = drive.changed_call();
+        (drive.finish(), changed)
+    }
+
+    async fn second_pass(&self, first: PipelineResult, changed: ChangedCall) -> PipelineResult {
+        let handlers = changed.handlers.iter();
+        let bound: Vec<Bound> = handlers
+            .filter_map(|it| self.bound.get(*it))
+            .cloned()
+            .collect();
+        let mut items = changed.items;
+        for (item, output) in items.iter_mut().zip(&first.outputs) {
+            item.output.clone_from(output);
+        }
+        let mut drive = self.drive(&bound, items, Some(changed.second_pass));
+        drive.run().await;
+        first.then(drive.finish())
+    }
+
+    fn drive<'b>(
+        &'b self,
+        bound: &'b [Bound],
+        items: Vec<HookPayload>,
+        second_pass: Option<SecondPass>,
+    ) -> Drive<'b> {
+        let handlers = bound.iter().map(handler).collect();
+        let chain = Chain::new(self.point, handlers, items).checked(self.check.clone());
+        Drive {
+            host: self.host,
+            point: self.point,
+            chain: Some(chain),
+            sent: vec![Sent::default(); bound.len()],
+            audit: ChainAudit::new(bound.len()),
+            values: BTreeMap::new(),
+            gates: BTreeMap::new(),
+            bound,
+            context: self.context,
+            repeated: None,
+            stop: None,
+            asked: SeenArguments::default(),
+            second_pass,
+            shown: None,
         }
     }
 }
@@ -280,14 +296,14 @@ struct Drive<'a> {
     values: BTreeMap<usize, ChangedValues>,
     /// Breaker decisions for the running calls.
     gates: BTreeMap<usize, Gate>,
-    context: PipelineContext,
+    context: &'a PipelineContext,
     /// The handler that was called again, since the first request never reached it.
     repeated: Option<usize>,
     /// Set if a command wants the turn to end.
     stop: Option<String>,
     asked: SeenArguments,
-    /// Command hooks are asked again.
-    again: Option<Again>,
+    /// Set while command hooks are asked again.
+    second_pass: Option<SecondPass>,
     /// The configuration as the process of a `config` hook has it: without the secrets of others.
     shown: Option<Value>,
 }
@@ -302,6 +318,13 @@ impl Drop for Drive<'_> {
 }
 
 impl Drive<'_> {
+    /// Calls handlers until the chain is complete.
+    async fn run(&mut self) {
+        while let Some(handlers) = self.chain.as_ref().and_then(Chain::due) {
+            self.call(&handlers).await;
+        }
+    }
+
     /// Sends one request to one process, or skips handlers that cannot be called.
     async fn call(&mut self, handlers: &[usize]) {
         let Some((first, bound)) = handlers

@@ -31,7 +31,7 @@ impl Rewrite {
 
 /// The subject of the second pass.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Again {
+pub struct SecondPass {
     /// The final arguments of the call.
     args: Value,
     /// Commands that set these arguments themselves.
@@ -40,7 +40,7 @@ pub struct Again {
     allowed: bool,
 }
 
-impl Again {
+impl SecondPass {
     /// Creates it from the final arguments and the changes by commands.
     #[must_use]
     pub fn new(args: Value, rewrites: &[Rewrite]) -> Self {
@@ -98,23 +98,25 @@ mod tests {
         };
         let theirs = json!({"file_path": "/p/a", "content": "x"});
         let rewrite = Rewrite::of(&updated(theirs.clone()), &line("one"), "write").unwrap();
-        let again = Again::new(
+        let second_pass = SecondPass::new(
             json!({"filePath": "/p/a", "content": "x"}),
             std::slice::from_ref(&rewrite),
         );
         assert!(
-            again.is_allowed() && !again.is_asked(&line("one")) && again.is_asked(&line("two"))
+            second_pass.is_allowed()
+                && !second_pass.is_asked(&line("one"))
+                && second_pass.is_asked(&line("two"))
         );
-        let same = again.settle(updated(theirs), "write", "two");
+        let same = second_pass.settle(updated(theirs), "write", "two");
         assert_eq!((same.updated, same.refuses), (None, false));
-        let other = again.settle(
+        let other = second_pass.settle(
             updated(json!({"file_path": "/p/b", "content": "x"})),
             "write",
             "two",
         );
         assert!(other.updated.is_none() && other.refuses);
         // Another command has changed it after that.
-        let again = Again::new(json!({"filePath": "/p/c", "content": "x"}), &[rewrite]);
-        assert!(!again.is_allowed() && again.is_asked(&line("one")));
+        let second_pass = SecondPass::new(json!({"filePath": "/p/c", "content": "x"}), &[rewrite]);
+        assert!(!second_pass.is_allowed() && second_pass.is_asked(&line("one")));
     }
 }

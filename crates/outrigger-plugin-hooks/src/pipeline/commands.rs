@@ -19,9 +19,9 @@ impl Drive<'_> {
         let items = informed.as_deref().unwrap_or_else(|| self.items());
         let item = items.first().cloned().unwrap_or_default();
         commands.call_changes(self.point, &item);
-        let again = self.again.take();
-        match &again {
-            Some(again) => commands.changed(&item.input, again),
+        let second_pass = self.second_pass.take();
+        match &second_pass {
+            Some(second_pass) => commands.changed(&item.input, second_pass),
             None => self.note_asked(handlers, &item),
         }
         // Each command has its own breaker; a file has none, so that one command never disables another.
@@ -49,10 +49,10 @@ impl Drive<'_> {
                 session,
                 turn: turn.as_ref(),
                 item: &item,
-                again: again.as_ref(),
+                second_pass: second_pass.as_ref(),
             }) => Some(called),
         };
-        self.again = again;
+        self.second_pass = second_pass;
         tracing::trace!("commands at {} took {:?}", self.point, began.elapsed());
         let Some(called) = called else {
             return self.skip(handlers, "cancelled");

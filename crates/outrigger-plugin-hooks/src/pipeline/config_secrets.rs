@@ -37,14 +37,14 @@ impl Drive<'_> {
             && let Some(real) = self.items().first().map(|item| &item.output)
         {
             let known = self.host.registry.granted_secrets();
-            let (shown, more, lost) = held(shown, real, changes, &known);
-            for pointer in lost {
+            let redacted = redacted_after(shown, real, changes, &known);
+            for pointer in redacted.omitted {
                 tracing::warn!(
                     "[config] a plugin changed what uses {pointer}, or copied it: the secret is omitted"
                 );
             }
-            changes.extend(more);
-            self.shown = Some(shown);
+            changes.extend(redacted.restoring_changes);
+            self.shown = Some(redacted.shown);
         }
         HookOutcome::Patch(patch)
     }
@@ -76,22 +76,33 @@ impl Drive<'_> {
     }
 }
 
-/// Returns the configuration as the plugin sees it after its changes, the changes that follow so that the real one has its secrets and
-/// no others, and the places of those that are omitted.
-fn held(
+/// A configuration of which a plugin sees no secrets of others, after that plugin's changes.
+struct RedactedConfig {
+    /// As the plugin sees it.
+    shown: Value,
+    /// Changes after the plugin's own, so that the real configuration has its secrets where they were and nowhere else.
+    restoring_changes: Vec<Change>,
+    /// The places of secrets that are omitted.
+    omitted: Vec<String>,
+}
+
+/// Applies a plugin's changes to the configuration that it was shown.
+fn redacted_after(
     mut shown: Value,
     real: &Value,
     changes: &[Change],
     known: &[String],
-) -> (Value, Vec<Change>, Vec<String>) {
+) -> RedactedConfig {
     let mut plain = real.clone();
     for change in changes {
-        // The chain refuses those that cannot be applied, and applies the others.
-        let _ = (apply(&mut shown, change), apply(&mut plain, change));
+        // The chain applies what fits the real configuration, and refuses a change that does not.
+        let _ = apply(&mut plain, change);
+        // A change that does not fit what the plugin saw changes nothing in it.
+        let _ = apply(&mut shown, change);
     }
     let mut whole = shown.clone();
-    let lost = restore_secrets(&mut whole, real, known);
-    let more = match (&whole, &plain) {
+    let omitted = restore_secrets(&mut whole, real, known);
+    let restoring_changes = match (&whole, &plain) {
         (Value::Object(whole), Value::Object(plain)) => whole
             .iter()
             .filter(|(name, value)| plain.get(*name) != Some(*value))
@@ -102,7 +113,11 @@ fn held(
             .collect(),
         _ => Vec::new(),
     };
-    (shown, more, lost)
+    RedactedConfig {
+        shown,
+        restoring_changes,
+        omitted,
+    }
 }
 
 #[cfg(test)]
@@ -126,12 +141,12 @@ mod tests {
         let shown = without_secrets(real, &known);
         let text = shown.to_string();
         assert!(!text.contains("tok-1") && !text.contains("granted-by-name"));
-        let (_, more, lost) = held(shown, real, changes, &known);
+        let redacted = redacted_after(shown, real, changes, &known);
         let mut left = real.clone();
-        for change in changes.iter().chain(&more) {
+        for change in changes.iter().chain(&redacted.restoring_changes) {
             let _ = apply(&mut left, change);
         }
-        (left, lost)
+        (left, redacted.omitted)
     }
 
     #[test]

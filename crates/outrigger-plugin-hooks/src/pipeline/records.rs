@@ -21,7 +21,7 @@ impl Drive<'_> {
             let bound = self.bound.get(run.handler)?;
             let sent = self.sent.get(run.handler).copied().unwrap_or_default();
             // Nothing of it had to be asked again.
-            if self.again.is_some() && sent.bytes == 0 && run.decision == Decision::Continue {
+            if self.second_pass.is_some() && sent.bytes == 0 && run.decision == Decision::Continue {
                 return None;
             }
             let mut record = HookRecord {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outrigger_claude_hooks::{Again, Rewrite};
+use outrigger_claude_hooks::{Rewrite, SecondPass};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(super) struct ChangedCall {
     /// The handlers that have not seen its current form.
     pub(super) handlers: Vec<usize>,
     pub(super) items: Vec<HookPayload>,
-    pub(super) again: Again,
+    pub(super) second_pass: SecondPass,
 }
 
 impl Drive<'_> {
@@ -38,9 +38,9 @@ impl Drive<'_> {
         self.asked.rewrites.extend_from_slice(rewrites);
     }
 
-    /// Returns the call if it changed after command hooks had answered. Once: see [`Again`].
+    /// Returns the call if it changed after command hooks had answered. Once: see [`SecondPass`].
     pub(super) fn changed_call(&self) -> Option<ChangedCall> {
-        if self.again.is_some() || self.asked.seen.is_empty() {
+        if self.second_pass.is_some() || self.asked.seen.is_empty() {
             return None;
         }
         let args = self.items().first()?.output.get("args")?;
@@ -50,17 +50,17 @@ impl Drive<'_> {
         (!handlers.is_empty()).then(|| ChangedCall {
             handlers,
             items: self.informed(),
-            again: Again::new(args.clone(), &self.asked.rewrites),
+            second_pass: SecondPass::new(args.clone(), &self.asked.rewrites),
         })
     }
 }
 
 impl PipelineResult {
     /// Adds the result of the second pass.
-    pub(super) fn then(mut self, again: Self) -> Self {
-        self.block = self.block.or(again.block);
-        self.stop = self.stop.or(again.stop);
-        self.records.extend(again.records);
+    pub(super) fn then(mut self, second: Self) -> Self {
+        self.block = self.block.or(second.block);
+        self.stop = self.stop.or(second.stop);
+        self.records.extend(second.records);
         self
     }
 }

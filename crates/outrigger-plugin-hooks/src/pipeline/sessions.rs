@@ -21,7 +21,7 @@ impl Pipeline {
             .filter(|bound| bound.group == COMMAND_GROUP)
             .cloned()
             .collect();
-        let one = |session: String| {
+        let one = async |session: String| {
             let session = SessionId(session);
             let input = dispose::Input {
                 session_id: &session,
@@ -31,7 +31,7 @@ impl Pipeline {
                 session: Some(session),
                 ..PipelineContext::default()
             };
-            self.one_after_another(point, None, &bound, vec![item], context)
+            self.passes(point, None, &bound, vec![item], &context).await
         };
         let all = futures_util::future::join_all(commands.begun().into_iter().map(one)).await;
         all.into_iter().flat_map(|one| one.records).collect()
