@@ -148,11 +148,6 @@ pub(crate) fn nearest(origins: &BTreeMap<String, Origin>, pointer: &str) -> Orig
         .map_or(Origin::Default, |(_, origin)| origin.clone())
 }
 
-/// Returns the pointer of a member.
-pub(crate) fn child(pointer: &str, key: &str) -> String {
-    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
 /// Returns the last key of a pointer, unescaped.
 pub(crate) fn last_key(pointer: &str) -> String {
     let key = pointer.rsplit('/').next().unwrap_or_default();
@@ -183,6 +178,7 @@ pub(crate) fn remove(value: &mut serde_json::Value, pointer: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_schema::child;
     use serde_json::json;
 
     #[test]

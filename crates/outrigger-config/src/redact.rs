@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use outrigger_protocol::keys::{
     is_secret_name, is_secret_option, looks_like_key, names_secret_part, without_logins,
 };
+use outrigger_schema::child;
 use serde_json::Value;
 
 use crate::opencode::jsonc;
-use crate::origin::{child, last_key};
+use crate::origin::last_key;
 
 /// Replacement of a secret.
 pub(crate) const REDACTED: &str = "(redacted)";

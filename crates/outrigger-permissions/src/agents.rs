@@ -39,8 +39,8 @@ pub struct AgentInfo {
     pub name: String,
     /// When to use it, for the agent that delegates.
     pub description: Option<String>,
-    /// `primary`, `subagent`, `all`.
-    pub mode: String,
+    /// Who may select it.
+    pub mode: AgentMode,
     /// Bundled with the program.
     pub native: bool,
     /// Not selectable by the user.
@@ -73,7 +73,7 @@ impl AgentInfo {
     /// Returns whether it can answer the user directly.
     #[must_use]
     pub fn is_primary(&self) -> bool {
-        self.mode != "subagent" && !self.hidden
+        self.mode != AgentMode::Subagent && !self.hidden
     }
 
     /// Returns it in the form of `GET /agent`.
@@ -213,7 +213,7 @@ pub fn all(
             .entry(entry.name.clone())
             .or_insert_with(|| AgentInfo {
                 native: false,
-                ..template.agent(&entry.name, "all", None, Vec::new())
+                ..template.agent(&entry.name, AgentMode::All, None, Vec::new())
             });
         apply(agent, entry);
     }
@@ -231,7 +231,7 @@ impl Template<'_> {
     fn agent(
         &self,
         name: &str,
-        mode: &str,
+        mode: AgentMode,
         description: Option<&str>,
         own: Vec<Rule>,
     ) -> AgentInfo {
@@ -240,7 +240,7 @@ impl Template<'_> {
         let secrets = if reads { self.secrets.as_slice() } else { &[] };
         AgentInfo {
             name: name.into(),
-            mode: mode.into(),
+            mode,
             description: description.map(Into::into),
             native: true,
             permission: [&self.base, own.as_slice(), secrets, self.global].concat(),
@@ -253,7 +253,12 @@ impl Template<'_> {
         AgentInfo {
             prompt: Some(prompt.into()),
             hidden: true,
-            ..self.agent(name, "primary", None, vec![rule("*", "*", Action::Deny)])
+            ..self.agent(
+                name,
+                AgentMode::Primary,
+                None,
+                vec![rule("*", "*", Action::Deny)],
+            )
         }
     }
 
@@ -273,7 +278,7 @@ impl Template<'_> {
             "Searches the codebase quickly and cannot change it. Say how thorough it shall be.";
         AgentInfo {
             prompt: Some(EXPLORE.into()),
-            ..template.agent("explore", "subagent", Some(description), own)
+            ..template.agent("explore", AgentMode::Subagent, Some(description), own)
         }
     }
 
@@ -283,13 +288,13 @@ impl Template<'_> {
         [
             self.agent(
                 "build",
-                "primary",
+                AgentMode::Primary,
                 Some("The default agent: works with all tools that the permissions allow."),
                 vec![allow("question"), allow("plan_enter")],
             ),
             self.agent(
                 "plan",
-                "primary",
+                AgentMode::Primary,
                 Some("Reads and plans; changes no files but its plans."),
                 vec![
                     allow("question"),
@@ -301,7 +306,7 @@ impl Template<'_> {
             ),
             self.agent(
                 "general",
-                "subagent",
+                AgentMode::Subagent,
                 Some("Works on its own on a question or a task of several steps. Several can run side by side."),
                 vec![deny("todowrite")],
             ),
@@ -340,14 +345,7 @@ fn apply(agent: &mut AgentInfo, entry: &AgentEntry) {
         &mut agent.steps,
         entry.steps.and_then(|n| u32::try_from(n).ok()).as_ref(),
     );
-    if let Some(mode) = entry.mode {
-        agent.mode = match mode {
-            AgentMode::Primary => "primary",
-            AgentMode::Subagent => "subagent",
-            AgentMode::All => "all",
-        }
-        .to_owned();
-    }
+    agent.mode = entry.mode.unwrap_or(agent.mode);
     agent.hidden = entry.hidden.unwrap_or(agent.hidden);
     agent.options.extend(entry.options.clone());
     // The older way to switch tools off.

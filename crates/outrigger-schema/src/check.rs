@@ -174,8 +174,9 @@ fn missing<'v>(
         .collect()
 }
 
-/// Returns the pointer of a member.
-fn child(pointer: &str, key: &str) -> String {
+/// Returns the JSON pointer of a member (RFC 6901).
+#[must_use]
+pub fn child(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 

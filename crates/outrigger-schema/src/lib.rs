@@ -30,7 +30,7 @@ mod notation;
 pub mod ts;
 mod words;
 
-pub use check::{Mismatch, UnknownMember, whole};
+pub use check::{Mismatch, UnknownMember, child, whole};
 
 /// A schema.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! Expands a slash command to its prompt.
 
+use outrigger_config::AgentMode;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::pinned_rules;
 use outrigger_plugins::Grant;
@@ -50,7 +51,7 @@ impl Agent {
         let is_named = info.agent.as_ref() == Some(&agent.name);
         let by_agent = agent.model.clone().filter(|_| is_named);
         let model = model.or(by_agent).or(prompt.model.clone());
-        let mut parts = if info.subtask.unwrap_or(agent.mode == "subagent") {
+        let mut parts = if info.subtask.unwrap_or(agent.mode == AgentMode::Subagent) {
             let chosen = match model {
                 Some(model) => model,
                 None => self.choose_model(&self.session(session_id)?, &agent, None)?,
@@ -105,7 +106,7 @@ impl Agent {
         };
         let named = self.choose_agent(Some(named))?;
         // A subagent has the limits of its caller.
-        let is_subtask = info.subtask.unwrap_or(named.mode == "subagent");
+        let is_subtask = info.subtask.unwrap_or(named.mode == AgentMode::Subagent);
         let plugins = self.state.plugins.host.configured_by("command", &info.name);
         if is_subtask {
             return Ok(named);

@@ -1,5 +1,6 @@
 //! The tools that a request offers the model.
 
+use outrigger_config::AgentMode;
 use outrigger_kernel::hooks::points::llm::tool_definition;
 use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_kernel::permission::{is_disabled, is_wanted};
@@ -92,7 +93,7 @@ impl Catalog {
         let entry = |agent: &AgentInfo| AgentEntry {
             name: agent.name.clone(),
             description: agent.description.clone().unwrap_or_default(),
-            subagent: agent.mode != "primary",
+            subagent: agent.mode != AgentMode::Primary,
         };
         self.agents
             .values()

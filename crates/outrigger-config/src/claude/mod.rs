@@ -301,7 +301,7 @@ fn command(file: &Path) -> Result<Option<CommandEntry>, String> {
     }))
 }
 
-fn problem(file: &Path, message: String) -> ConfigProblem {
+pub(super) fn problem(file: &Path, message: String) -> ConfigProblem {
     ConfigProblem {
         file: file.display().to_string(),
         pointer: None,

@@ -7,11 +7,12 @@ pub(crate) mod loaded;
 pub(crate) mod loader;
 pub(crate) mod options;
 pub(crate) mod plugin_folders;
-mod plugins;
+pub(crate) mod plugins;
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
+use outrigger_schema::child;
 use serde_json::Value;
 
 use links::USERS_COUNTS;
@@ -19,7 +20,7 @@ use loaded::Loaded;
 use loader::{Extent, Loader};
 use options::LoadOptions;
 
-use crate::origin::{child, nearest};
+use crate::origin::nearest;
 use crate::project::chosen_providers::ChosenProviders;
 use crate::{
     ConfigError, ConfigProblem, OpenCodeConfig, ProjectConfig, Settings, narrow_providers, unknown,

@@ -11,6 +11,14 @@ use crate::opencode::plugin_list::{
 };
 use crate::{ConfigProblem, TrustRequest};
 
+/// Plugins to load, and those that are skipped.
+pub(crate) struct PluginSelection {
+    pub(crate) plugins: Vec<PluginSpec>,
+    /// Files of single tools.
+    pub(crate) tool_files: Vec<PluginSpec>,
+    pub(crate) skipped: Vec<SkippedPlugin>,
+}
+
 impl Loader<'_> {
     pub(super) fn discovered(
         &mut self,
@@ -72,8 +80,8 @@ impl Loader<'_> {
             .extend(plugin_list::deduplicate(&mut self.plugins));
     }
 
-    /// Returns what to load (plugins, tool files) and what not, with reasons.
-    pub(crate) fn sorted_out(&mut self) -> (Vec<PluginSpec>, Vec<PluginSpec>, Vec<SkippedPlugin>) {
+    /// Takes the plugins that the files name, and selects what to load.
+    pub(crate) fn take_selection(&mut self) -> PluginSelection {
         let mut plugins = std::mem::take(&mut self.plugins);
         let mut tools = std::mem::take(&mut self.tool_files);
         let replaced = self.replaced.drain(..).map(|plugin| SkippedPlugin {
@@ -106,7 +114,11 @@ impl Loader<'_> {
                 reason: SkipReason::LeftOut,
             }));
         }
-        (plugins, tools, skipped)
+        PluginSelection {
+            plugins,
+            tool_files: tools,
+            skipped,
+        }
     }
 
     /// Returns what `plugin bisect` excludes from this run.

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use outrigger_schema::child;
 use serde_json::{Map, Value, json};
 
 use crate::load::links::{LEADS_OUT, Links};
 use crate::opencode::check;
 use crate::opencode::markdown::{self, Markdown};
 use crate::opencode::normalize;
-use crate::origin::{Position, Positions, child, last_key};
+use crate::origin::{Position, Positions, last_key};
 use crate::{ConfigError, ConfigProblem, paths};
 
 /// One file's entry, as a layer of the configuration.

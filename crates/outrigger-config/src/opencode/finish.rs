@@ -4,20 +4,22 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use outrigger_schema::child;
 use serde_json::{Map, Value, json};
 
 use crate::load::layers;
 use crate::load::loaded::Loaded;
 use crate::load::loader::Loader;
+use crate::load::plugins::PluginSelection;
 use crate::opencode::check;
 use crate::opencode::merge::Layered;
 use crate::opencode::normalize;
-use crate::opencode::permission;
+use crate::opencode::permission::{self, SwitchedTool};
 use crate::opencode::plugin_list::PluginSpec;
 use crate::opencode::unmatched;
 use crate::opencode::username;
+use crate::origin::Positions;
 use crate::origin::nearest;
-use crate::origin::{Positions, child};
 use crate::project::chosen_providers::ChosenProviders;
 use crate::{ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, Settings, settings};
 
@@ -65,7 +67,11 @@ impl Loader<'_> {
         self.default("username", name.into());
         let mut settings = settings::load(self.options)?;
         let policies = std::mem::take(&mut self.policies);
-        let (mut plugins, mut tool_files, mut skipped) = self.sorted_out();
+        let PluginSelection {
+            mut plugins,
+            mut tool_files,
+            mut skipped,
+        } = self.take_selection();
         for policy in &policies {
             let reported = policy.apply(&mut settings.settings);
             self.problems.extend(reported);
@@ -202,7 +208,12 @@ impl Loader<'_> {
         };
         let mut together = Layered::new();
         let origins = std::mem::take(&mut self.merged.origins);
-        for (name, action, tool) in permission::from_tools(&tools) {
+        for SwitchedTool {
+            permission: name,
+            action,
+            tool,
+        } in permission::from_tools(&tools)
+        {
             let origin = nearest(&origins, &child("/tools", &tool));
             together.absorb(json!({ "permission": { name: action } }), &|_| {
                 origin.clone()

@@ -3,10 +3,11 @@
 use jsonc_parser::ast::Value as Ast;
 use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use outrigger_schema::child;
 use serde_json::{Map, Value};
 
 use crate::ConfigError;
-use crate::origin::{Lines, Position, Positions, child};
+use crate::origin::{Lines, Position, Positions};
 
 /// Maximum number of values in a file, and of bytes of the pointers to them: a project's file is read before anybody
 /// trusts it.

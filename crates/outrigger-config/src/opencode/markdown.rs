@@ -1,8 +1,9 @@
 //! Markdown files with YAML between `---` lines at their top.
 
+use outrigger_schema::child;
 use serde_json::{Map, Value};
 
-use crate::origin::{Position, Positions, child};
+use crate::origin::{Position, Positions};
 
 /// A parsed file.
 #[derive(Debug, Default)]

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use outrigger_schema::child;
 use serde_json::Value;
 
 use crate::Origin;
-use crate::origin::child;
 
 /// Merges `overlay` into `base`, as OpenCode merges configuration objects.
 pub fn merge(base: &mut Value, overlay: Value) {

@@ -7,10 +7,11 @@
 //!   even if empty.
 //! - `theme`, `keybinds` and `tui` belong to the terminal's own file and are removed.
 
+use outrigger_schema::child;
 use serde_json::{Map, Value};
 
-use crate::opencode::permission::from_tools;
-use crate::origin::{Position, Positions, child, position_of};
+use crate::opencode::permission::{SwitchedTool, from_tools};
+use crate::origin::{Position, Positions, position_of};
 
 /// Keys of an agent that are not options for the model. `order` is not known to OpenCode as such; plugins set it to
 /// sort agents, and no provider takes it.
@@ -100,7 +101,12 @@ pub(crate) fn agent(
     }
     let mut permission = Map::new();
     if let Some(Value::Object(tools)) = entry.get("tools") {
-        for (name, action, tool) in from_tools(tools) {
+        for SwitchedTool {
+            permission: name,
+            action,
+            tool,
+        } in from_tools(tools)
+        {
             place(
                 positions,
                 &child(&child(pointer, "tools"), &tool),

@@ -71,22 +71,28 @@ pub(crate) fn of_tool(tool: &str) -> &str {
     }
 }
 
-/// Returns `tools: {name: bool}` as a `permission` object, with the tool that each entry came from.
-pub(crate) fn from_tools(tools: &Map<String, Value>) -> Vec<(String, Value, String)> {
-    let mut out: Vec<(String, Value, String)> = Vec::new();
+/// An entry of `tools: {name: bool}` as one of `permission`.
+pub(crate) struct SwitchedTool {
+    pub(crate) permission: String,
+    /// `allow` or `deny`.
+    pub(crate) action: Value,
+    /// The key of `tools`.
+    pub(crate) tool: String,
+}
+
+/// Returns `tools: {name: bool}` as entries of `permission`.
+pub(crate) fn from_tools(tools: &Map<String, Value>) -> Vec<SwitchedTool> {
+    let mut out: Vec<SwitchedTool> = Vec::new();
     for (tool, enabled) in tools {
         let Some(enabled) = enabled.as_bool() else {
             continue;
         };
-        let entry = (
-            of_tool(tool).to_owned(),
-            Value::from(if enabled { "allow" } else { "deny" }),
-            tool.clone(),
-        );
-        match out
-            .iter_mut()
-            .find(|(permission, ..)| *permission == entry.0)
-        {
+        let entry = SwitchedTool {
+            permission: of_tool(tool).to_owned(),
+            action: Value::from(if enabled { "allow" } else { "deny" }),
+            tool: tool.clone(),
+        };
+        match out.iter_mut().find(|it| it.permission == entry.permission) {
             Some(existing) => *existing = entry,
             None => out.push(entry),
         }
@@ -137,7 +143,7 @@ mod tests {
         let tools = json!({"bash": false, "write": false, "mine": true, "edit": true, "x": 1});
         let permissions: Map<String, Value> = from_tools(tools.as_object().unwrap())
             .into_iter()
-            .map(|(name, action, _)| (name, action))
+            .map(|it| (it.permission, it.action))
             .collect();
         assert_eq!(
             Value::Object(permissions),

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use outrigger_protocol::keys::is_secret_in_texts;
+use outrigger_schema::child;
 use serde_json::{Map, Value};
 
 use crate::ConfigError;
 use crate::opencode::jsonc::Document;
-use crate::origin::{child, position_of};
+use crate::origin::position_of;
 use crate::paths;
 
 /// Context of substitutions.

@@ -6,13 +6,15 @@ use std::path::Path;
 use outrigger_protocol::Object;
 use outrigger_protocol::permission::Rule;
 use outrigger_schema::whole;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::opencode::check;
 use crate::opencode::normalize;
 use crate::opencode::permission;
-use crate::origin::{Positions, child, remove};
+use crate::origin::{Positions, remove};
 use crate::{ConfigError, ConfigProblem};
+use outrigger_schema::child;
 
 /// The configuration. A key that is not set is `None` or empty; its users define the defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,13 +130,15 @@ pub struct AgentEntry {
 }
 
 /// How an agent may be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AgentMode {
     /// By the user.
     Primary,
     /// By another agent.
     Subagent,
     /// Both.
+    #[default]
     All,
 }
 
@@ -262,8 +266,8 @@ fn rules(tools: &Object, own: Option<Value>, home: &Path) -> Vec<Rule> {
     };
     let tools: Object = permission::from_tools(tools)
         .into_iter()
-        .filter(|(name, ..)| !spoken(name))
-        .map(|(name, action, _)| (name, action))
+        .filter(|it| !spoken(&it.permission))
+        .map(|it| (it.permission, it.action))
         .collect();
     let mut rules = permission::rules(&Value::Object(tools), home);
     rules.extend(own.iter().flat_map(|own| permission::rules(own, home)));

@@ -4,10 +4,10 @@
 use outrigger_protocol::permission_names::{DOOM_LOOP, EXTERNAL_DIRECTORY};
 use std::collections::BTreeMap;
 
+use outrigger_schema::child;
 use serde_json::{Map, Value};
 use strsim::levenshtein;
 
-use crate::origin::child;
 use crate::origin::nearest;
 use crate::{ConfigProblem, Origin};
 

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use outrigger_protocol::keys::is_secret_name;
+use outrigger_schema::child;
 use serde_json::{Map, Value, json};
 
 use crate::ConfigProblem;
 use crate::opencode::merge::merge;
-use crate::origin::child;
 use crate::project::TrustRequest;
 use crate::redact::is_secret;
 use crate::settings::{Profile, Settings};

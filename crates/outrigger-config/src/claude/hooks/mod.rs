@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::problem;
 use crate::load::layers;
 use crate::{ConfigError, ConfigProblem, LoadOptions, paths};
 
@@ -226,7 +227,12 @@ pub(crate) fn files(
 ) -> Vec<HookFile> {
     let mut all = Vec::new();
     let mut off = Vec::new();
-    for (file, folder, scope) in places(options, plugins) {
+    for HookPlace {
+        file,
+        folder,
+        scope,
+    } in places(options, plugins)
+    {
         match written(&file, scope) {
             // A plugin's file has no switch for itself.
             Ok(Written::Off) if scope == HookScope::Plugin => {}
@@ -270,11 +276,22 @@ pub(crate) fn files(
     all
 }
 
-/// Returns where hooks may be, in order: the file, the folder that it applies to, and its owner.
-fn places(options: &LoadOptions, plugins: &[PathBuf]) -> Vec<(PathBuf, PathBuf, HookScope)> {
-    let of = |folder: &Path, name| folder.join(".claude").join(name);
-    let home = options.home.clone();
-    let mut places = vec![(of(&home, "settings.json"), home, HookScope::User)];
+/// A file that may have hooks.
+struct HookPlace {
+    file: PathBuf,
+    /// The folder that it applies to.
+    folder: PathBuf,
+    scope: HookScope,
+}
+
+/// Returns where hooks may be, in order.
+fn places(options: &LoadOptions, plugins: &[PathBuf]) -> Vec<HookPlace> {
+    let of = |folder: &Path, name, scope| HookPlace {
+        file: folder.join(".claude").join(name),
+        folder: folder.to_owned(),
+        scope,
+    };
+    let mut places = vec![of(&options.home, "settings.json", HookScope::User)];
     for folder in layers::project_dirs(options) {
         if folder == options.home {
             continue;
@@ -283,12 +300,16 @@ fn places(options: &LoadOptions, plugins: &[PathBuf]) -> Vec<(PathBuf, PathBuf, 
             ("settings.json", HookScope::Project),
             ("settings.local.json", HookScope::Local),
         ] {
-            places.push((of(&folder, name), folder.clone(), scope));
+            places.push(of(&folder, name, scope));
         }
     }
     for named in plugins {
         let (file, folder) = of_plugin(named);
-        places.push((file, folder, HookScope::Plugin));
+        places.push(HookPlace {
+            file,
+            folder,
+            scope: HookScope::Plugin,
+        });
     }
     places
 }
@@ -360,14 +381,6 @@ fn is_file_of_hooks(file: &Path) -> bool {
     match file.metadata() {
         Ok(meta) => meta.is_file() && meta.len() <= outrigger_files::SETTINGS,
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
-    }
-}
-
-fn problem(file: &Path, message: String) -> ConfigProblem {
-    ConfigProblem {
-        file: file.display().to_string(),
-        pointer: None,
-        message,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Unknown keys of opencode.json: mostly typos, by which a setting is silently lost.
 
+use outrigger_schema::child;
 use serde_json::Value;
 
 use super::keys::CONFIG;
 use crate::opencode::unmatched;
-use crate::origin::{Positions, child, position_of};
+use crate::origin::{Positions, position_of};
 use crate::suggest::nearest;
 use crate::{ConfigError, ConfigProblem};
 
