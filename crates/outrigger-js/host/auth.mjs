@@ -1,6 +1,6 @@
 // Logins, loaders and requests of plugins that bring authentication or models. Imported when one of them is first asked.
 
-import { enter as entered } from "./enter.mjs";
+import { enter as entered } from "./blame.mjs";
 import { find } from "./run.mjs";
 import { errorText, plain } from "./value.mjs";
 import { notify, request } from "./wire.mjs";

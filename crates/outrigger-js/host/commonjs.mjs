@@ -3,7 +3,7 @@
 
 import Module, { createRequire } from "node:module";
 import { dirname, extname } from "node:path";
-import { admit, asksFor } from "./admitted.mjs";
+import { admit, asksFor } from "./integrity.mjs";
 
 const { Bun } = globalThis;
 // A text without any of these runs as an ES module just as well. `export {}` is nothing that a scan reports.

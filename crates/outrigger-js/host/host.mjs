@@ -3,9 +3,9 @@
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { left, ownerOf, watchExits } from "./enter.mjs";
+import { left, ownerOf, watchExits } from "./blame.mjs";
 import { markOutput, owner } from "./output.mjs";
-import { outrigger } from "./own.mjs";
+import { outrigger } from "./custom_points.mjs";
 import { errorText } from "./value.mjs";
 import { flushed, notify, open, send } from "./wire.mjs";
 

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { enter } from "./enter.mjs";
+import { enter } from "./blame.mjs";
 import { argumentSchema } from "./zod.mjs";
 import { errorText, plain } from "./value.mjs";
 import { notify } from "./wire.mjs";

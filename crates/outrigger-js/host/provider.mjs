@@ -1,6 +1,6 @@
 // Answers of providers that a plugin speaks for with a protocol of its own: what its `stream` yields, as server-sent events.
 
-import { enter } from "./enter.mjs";
+import { enter } from "./blame.mjs";
 import { find } from "./run.mjs";
 import { errorText, plain } from "./value.mjs";
 

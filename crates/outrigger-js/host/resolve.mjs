@@ -5,8 +5,8 @@ import Module, { createRequire } from "node:module";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { admittedText } from "./admitted.mjs";
-import { checkSources } from "./checked.mjs";
+import { admittedText } from "./integrity.mjs";
+import { checkSources } from "./integrity_loader.mjs";
 
 const { Bun } = globalThis;
 const SHARED = /^(?:@opencode-ai\/(?:plugin|sdk)|zod)(?:\/|$)/;

@@ -3,8 +3,8 @@
 import { fileOver, fromFile, tell } from "./file.mjs";
 import { Conversation, keep } from "./mirror.mjs";
 import { Unserialisable, diff, errorText, plain } from "./value.mjs";
-import { enter, left, reenter } from "./enter.mjs";
-import { within } from "./own.mjs";
+import { enter, left, reenter } from "./blame.mjs";
+import { within } from "./custom_points.mjs";
 import { issues } from "./zod.mjs";
 import { notify, request } from "./wire.mjs";
 

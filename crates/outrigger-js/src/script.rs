@@ -11,18 +11,24 @@ use sha2::{Digest as _, Sha256};
 use crate::error::JsError;
 
 const FILES: &[(&str, &str)] = &[
-    ("admitted.mjs", include_str!("../host/admitted.mjs")),
     ("auth.mjs", include_str!("../host/auth.mjs")),
-    ("checked.mjs", include_str!("../host/checked.mjs")),
+    ("blame.mjs", include_str!("../host/blame.mjs")),
     ("commonjs.mjs", include_str!("../host/commonjs.mjs")),
-    ("enter.mjs", include_str!("../host/enter.mjs")),
+    (
+        "custom_points.mjs",
+        include_str!("../host/custom_points.mjs"),
+    ),
     ("file.mjs", include_str!("../host/file.mjs")),
     ("host.mjs", include_str!("../host/host.mjs")),
+    ("integrity.mjs", include_str!("../host/integrity.mjs")),
+    (
+        "integrity_loader.mjs",
+        include_str!("../host/integrity_loader.mjs"),
+    ),
     ("load.mjs", include_str!("../host/load.mjs")),
     ("mirror.mjs", include_str!("../host/mirror.mjs")),
     ("net.mjs", include_str!("../host/net.mjs")),
     ("output.mjs", include_str!("../host/output.mjs")),
-    ("own.mjs", include_str!("../host/own.mjs")),
     ("provider.mjs", include_str!("../host/provider.mjs")),
     ("resolve.mjs", include_str!("../host/resolve.mjs")),
     ("run.mjs", include_str!("../host/run.mjs")),

@@ -4,7 +4,7 @@
 //! the code in between, and it would run before the second check detects it. So once a plugin is trusted, its code is read-only
 //! for every sandboxed process that this program starts, plugins and commands alike, and the folders above it cannot be moved.
 //! Other programs may write there as well (an editor, `git pull`), so the plugin's process compares each source with its hash
-//! when reading it, runs what it compared, and nothing that was not checked (`outrigger-js/host/admitted.mjs`).
+//! when reading it, runs what it compared, and nothing that was not checked (`outrigger-js/host/integrity.mjs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

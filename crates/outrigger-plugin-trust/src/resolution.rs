@@ -1,6 +1,6 @@
 //! Static resolution of imports: by path, by `node_modules`, by the `imports` and `exports` of the nearest `package.json`, by
 //! `paths` and `baseUrl` of the nearest `tsconfig.json`. If there are several conditions, all of them are followed. A file that a
-//! runtime finds and this does not is not run (`outrigger-js/host/admitted.mjs`).
+//! runtime finds and this does not is not run (`outrigger-js/host/integrity.mjs`).
 
 use std::path::{Component, Path, PathBuf};
 

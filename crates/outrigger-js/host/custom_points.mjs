@@ -5,11 +5,12 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { plain } from "./value.mjs";
 import { request } from "./wire.mjs";
 
-// Where what runs has come from, once a plugin has asked for `outrigger`: following it costs something at every await.
-// `chain` is that of a handler or tool; `depth` is of an event that comes out of so many others.
+// Async context of the running handler, for the `chain` and `depth` of its calls. It exists once a plugin has used
+// `outrigger`, since following it costs something at every await. `chain` is that of a handler or tool, `depth` the number of
+// events that led to this one.
 let origins;
 
-// Runs a handler so that what it calls and tells is known to come from there.
+// Runs a handler in its context.
 export function within(origin, run) {
   return origins === undefined || origin === undefined ? run() : origins.run(origin, run);
 }

@@ -1,11 +1,11 @@
-// Has the runtime ask which code is run, and run what was compared (admitted.mjs): a source is read once, and those bytes are what the
+// Has the runtime ask which code is run, and run what was compared (integrity.mjs): a source is read once, and those bytes are what the
 // runtime gets.
 
 import Module from "node:module";
 import { readFileSync } from "node:fs";
 import { dirname, extname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { admit, adoptState, admitSources, admittedText, asksFor, compare, compares, freeFolders, isLookedAt, state } from "./admitted.mjs";
+import { admit, adoptState, admitSources, admittedText, asksFor, compare, compares, freeFolders, isLookedAt, state } from "./integrity.mjs";
 import { isCommonJs, namespaceOf, run } from "./commonjs.mjs";
 
 const { Bun } = globalThis;
