@@ -107,10 +107,10 @@ impl Declarations {
     /// What a manifest declares.
     ///
     /// # Errors
-    /// The key of the manifest and what is wrong: a schema that is none.
+    /// The key of the manifest and what is wrong: an invalid schema.
     pub fn of(manifest: &Manifest) -> Result<Self, (&'static str, String)> {
         let schema = |schema: Option<&Value>, key, name: &str| {
-            Schema::new(schema).map_err(|why| (key, format!("a schema of {name:?} is none: {why}")))
+            Schema::new(schema).map_err(|why| (key, format!("invalid schema of {name:?}: {why}")))
         };
         let points = manifest.points.iter().map(|decl| {
             let input = schema(decl.input.as_ref(), "points", &decl.name)?;

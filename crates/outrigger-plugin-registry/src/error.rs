@@ -59,7 +59,7 @@ pub enum PluginError {
         why: String,
     },
     /// The machine policy requires it, and it is missing.
-    #[error("plugin {id} is not there, and the policy of this machine ({}) requires it", file.display())]
+    #[error("plugin {id} is not installed, and the policy of this machine ({}) requires it", file.display())]
     Required {
         /// What it is called.
         id: String,

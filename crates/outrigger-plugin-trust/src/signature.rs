@@ -70,7 +70,7 @@ fn decode(text: &str, length: usize) -> Result<Named, String> {
     let prehashed = match kind {
         b"Ed" => false,
         b"ED" => true,
-        _ => return Err("it is none of Ed25519".to_owned()),
+        _ => return Err("it is not an Ed25519 signature".to_owned()),
     };
     let (name, rest) = rest.split_at_checked(8).ok_or("it is too short")?;
     if rest.len() != length {

@@ -254,7 +254,7 @@ fn no_project_takes_the_place_of_a_guard_of_the_user() {
             .cli(&["plugin", "snapshot", "--explain", "guard"])
             .ok()
             .stdout;
-        let is_taken = explained.contains("identity      no: its id is that of");
+        let is_taken = explained.contains("identity      no: the id of");
         assert_eq!(is_taken, !says.is_empty(), "{explained}");
     }
 }

@@ -188,7 +188,7 @@ impl Reason {
                 "its id is that of a bundled plugin that is required".into()
             }
             Self::ReservedUserPluginId { by, place } => format!(
-                "its id is that of {place} ({}), which you have rules for, and a project brings this one",
+                "the id of {place} ({}) is reserved: you have rules for it, and this plugin comes from a project",
                 by.word()
             ),
             Self::LeftOut { by } => format!("left out: {by}"),

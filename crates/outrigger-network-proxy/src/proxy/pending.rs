@@ -103,7 +103,7 @@ impl Pending {
                     let due = lock(&pending.unknown).take(Instant::now());
                     if let Some(unreported) = due {
                         tracing::warn!(
-                            "[proxy] {peer} opened a connection and asked for nothing within {} s, or too many of them; whose it is is not known ({unreported} more before it)",
+                            "[proxy] {peer}, an unknown process, opened a connection and sent no request within {} s, or opened too many ({unreported} more before it)",
                             pending.head_timeout.as_secs()
                         );
                     }

@@ -58,11 +58,11 @@ pub fn matches(patterns: &[String], name: &str) -> bool {
 fn not_of_kind(kind: PluginKind, connectors: &[String], instance: &mut Instance) -> Vec<String> {
     let why = match kind {
         PluginKind::Hook => {
-            "its manifest says that it is of the kind \"hook\", which brings hooks and nothing else"
+            "its manifest says that it is of the kind \"hook\", which can only provide hooks"
                 .to_owned()
         }
         kind => format!(
-            "its manifest says that it is of the kind \"{}\", which does not bring that",
+            "its manifest says that it is of the kind \"{}\", which does not provide that",
             kind.name()
         ),
     };

@@ -65,7 +65,7 @@ impl Plugins {
         let index = all
             .iter()
             .position(|(_, status)| status.id == id.0)
-            .ok_or_else(|| format!("the plugin {} is not there", id.0))?;
+            .ok_or_else(|| format!("the plugin {} does not exist", id.0))?;
         let group = self.0.group_of(index)?;
         sandbox_of_contributions(&[(group, index)]).await.map(Some)
     }
@@ -149,7 +149,7 @@ fn is_own_server(pid: u32, url: &str) -> bool {
 async fn sandbox_of_contributions(
     plugins: &[(Arc<Group>, usize)],
 ) -> Result<SandboxOverride, String> {
-    let missing = || "it is not there".to_owned();
+    let missing = || "it does not exist".to_owned();
     let (group, _) = plugins.first().ok_or_else(missing)?;
     let launch: &Launch = &group.launch;
     let mut ids = Vec::with_capacity(plugins.len());

@@ -495,7 +495,7 @@ async fn a_manifest_that_declares_what_it_may_not_is_refused() {
         ),
         (
             "[[points]]\nname = \"acme/x.y\"\ndescription = \"x\"\ninput = { type = \"objekt\" }",
-            "a schema of \"acme/x.y\" is none",
+            "invalid schema of \"acme/x.y\"",
         ),
         (
             "[[points]]\nname = \"acme/x.y\"\ndescription = \"x\"\noutput = { type = \"object\", required = [\"steps\"] }\nexamples = [{ output = { steps = 1 } }, { output = {} }]",

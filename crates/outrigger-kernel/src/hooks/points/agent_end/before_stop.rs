@@ -19,7 +19,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, agent, model, messageID, active, lastMessage",
-    about: "The turn is done and about to end; a text in continue goes on as a message of the user's, at most agent.max_continuations times in a row. active says that it went on so before.",
+    about: "The turn is about to end. A text in `continue` is sent as a user message and continues it, at most `agent.max_continuations` times in a row. `active` is true if the turn was continued this way before.",
 };
 
 /// Input of the handlers.

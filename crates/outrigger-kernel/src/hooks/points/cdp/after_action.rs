@@ -18,7 +18,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, callID, action, risk, tab, url, target, field, to",
-    about: "An action in a browser was sent. Texts in context are read by the model after what the tool says.",
+    about: "A browser action was sent. The model reads the texts in `context` after the tool's result.",
 };
 
 /// Input of the handlers.

@@ -17,7 +17,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, callID, action, risk, tab, url, target, field, to, unmet",
-    about: "It is known whether an action had its effect, or a page is as expected. The status stays what it is: failed_verify never becomes a success (C9). Texts in context are read by the model.",
+    about: "An action or a page was verified. Handlers cannot change the status: `failed_verify` never becomes a success (C9). The model reads the texts in `context`.",
 };
 
 /// Input of the handlers.

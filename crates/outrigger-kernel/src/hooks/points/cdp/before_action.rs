@@ -18,7 +18,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, callID, action, risk, tab, url, target, field, to",
-    about: "An action in a browser is about to be done: its lease, rules and questions are answered. A refusal keeps it from being sent.",
+    about: "A browser action is about to be sent, after the checks of lease, rules and approval. Throwing prevents it.",
 };
 
 /// Input of the handlers.

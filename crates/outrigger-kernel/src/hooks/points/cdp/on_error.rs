@@ -18,7 +18,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, callID, action, risk, tab, url, target, field, to, code, message",
-    about: "An action in a browser was not done, or is not known to have been. Texts in context are read by the model after the message, which stays.",
+    about: "A browser action failed, or its outcome is unknown. The model reads the texts in `context` after the error message, which cannot be changed.",
 };
 
 /// Input of the handlers.

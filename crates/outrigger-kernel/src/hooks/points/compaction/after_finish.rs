@@ -21,7 +21,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, agent, model, provider, message, overflow",
-    about: "The history was summarised because it was full; enabled says whether the turn goes on by itself.",
+    about: "The history was summarised because it was full; `enabled` says whether the turn continues automatically.",
 };
 
 /// Input of the handlers.

@@ -25,7 +25,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, instructions?",
-    about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it. One that only was due and is refused is put off, one that was asked for fails.",
+    about: "The history is about to be summarised: `context` is appended to the prompt, `prompt` replaces it. Refusing an automatic compaction postpones it; refusing a requested one makes it fail.",
 };
 
 /// Input of the handlers.

@@ -22,7 +22,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, agent, model, messageID, finish?",
-    about: "A step is over: its calls have ended, and its message is about to be stored as complete. results are the calls that succeeded (callID, tool, title, output); what stands in title and output there is stored and given to the model. Notified only, without results, of a step that was stopped, failed, or was a command's subtask.",
+    about: "A step is over: its calls have ended, and its message is about to be stored as complete. `results` has the calls that succeeded (`callID`, `tool`, `title`, `output`); changes of `title` and `output` are stored and passed to the model. After a step that was stopped, failed, or was a command's subtask, handlers are only notified, without results.",
 };
 
 /// Input of the handlers.

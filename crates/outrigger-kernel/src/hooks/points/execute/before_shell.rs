@@ -19,7 +19,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::ThrowBlocks,
     input: "cwd, sessionID?, callID?",
-    about: "Environment variables for a shell command, added to those it gets anyway, where the user granted the plugin that (`rewrite`).",
+    about: "Environment variables for a shell command, added to its own if the plugin has the `rewrite` grant.",
 };
 
 /// Input of the handlers.

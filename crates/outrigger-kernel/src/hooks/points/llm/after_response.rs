@@ -19,7 +19,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, agent, model, reason, usage",
-    about: "A request has been answered to its end.",
+    about: "A response of the model is complete.",
 };
 
 /// Input of the handlers.

@@ -19,7 +19,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, agent, model, messageID, step, error",
-    about: "A request has failed for good. Texts in context are read after its message, which stays, in the session and in the published error. Nothing waits where the turn was stopped.",
+    about: "A request has failed for good. The texts in `context` follow its message, which cannot be changed, in the session and in the published error. If the turn was stopped, nothing waits for the handlers.",
 };
 
 /// Input of the handlers.

@@ -21,7 +21,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "provider",
-    about: "Which small model makes titles and summaries, when the configuration names none.",
+    about: "Selects the small model for titles and summaries, if the configuration names none.",
 };
 
 /// Input of the handlers.

@@ -18,7 +18,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, messageID, role, agent",
-    about: "A message is stored, with message and parts as output: one of the user's with its parts, the model's once it is complete; copies of a fork and commands that the user ran too. Once for each.",
+    about: "A message was stored, with `message` and `parts` as output: a user message with its parts, a model's message once it is complete, also copies of a fork and commands that the user ran. Once for each message.",
 };
 
 /// Input of the handlers.

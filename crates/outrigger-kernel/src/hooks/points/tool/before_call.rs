@@ -18,7 +18,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::ThrowBlocks,
     input: "tool, sessionID, callID",
-    about: "A tool is about to run. What stands in args is checked again and is what the tool gets; where the user did not grant the plugin `rewrite`, the user is asked about the changed call. A throw refuses the call.",
+    about: "A tool is about to run. `args` is validated again and passed to the tool. Without the `rewrite` grant the user must approve the changed call. Throwing refuses the call.",
 };
 
 /// Input of the handlers.

@@ -20,7 +20,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "the permission request",
-    about: "The user is about to be asked; status deny answers instead, and allow where the user granted the plugin that (`approve`). A rule that denies is never asked about.",
+    about: "The user is about to be asked for approval. `status: \"deny\"` refuses; `status: \"allow\"` approves if the plugin has the `approve` grant. What a rule denies does not reach this point.",
 };
 
 /// Input of the handlers: the request.

@@ -19,7 +19,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "tool, sessionID, callID, args, code, message, began",
-    about: "A tool call has failed, was refused or was stopped. Texts in context are read by the model after the message, which stays; began says whether the tool had begun. Nothing waits where the turn was stopped.",
+    about: "A tool call has failed, was refused or was stopped. The model reads the texts in `context` after the error message, which cannot be changed; `began` says whether the tool had started. If the turn was stopped, nothing waits for the handlers.",
 };
 
 /// Input of the handlers.
