@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use outrigger_sandbox::Policy;
 
-    /// Row 1349 of docs/bypass.md.
+    /// Attempt 1349 of docs/bypass/attempts.toml.
     #[test]
     fn a_server_keeps_the_sandbox_of_the_skill_that_it_comes_from() {
         let own = || SandboxOverride {

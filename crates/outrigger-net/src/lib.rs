@@ -193,7 +193,7 @@ fn guarded_builder(resolver: Guarded) -> ClientBuilder {
 mod tests {
     use super::*;
 
-    /// Row 1369 of docs/bypass.md.
+    /// Attempt 1369 of docs/bypass/attempts.toml.
     #[test]
     fn only_this_machine_gets_keys_in_the_clear() {
         for (url, is) in [

@@ -61,11 +61,33 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
                 }));
         }
     }
+    found.extend(unknown_citations(repo, &ids));
     if count < MIN_ATTEMPTS {
         found.push(format!("{FILE} has {count} attempts, not {MIN_ATTEMPTS}"));
     }
     let missing = KINDS.iter().filter(|kind| !titles.contains(*kind));
     found.extend(missing.map(|kind| format!("{FILE} has no section `{kind}`")));
+    found
+}
+
+/// Comments of the crates that cite an attempt which does not exist (`Attempts 1 and 2 of docs/bypass/attempts.toml`).
+fn unknown_citations(repo: &Repo, ids: &BTreeSet<u32>) -> Vec<String> {
+    let sources = repo.iter();
+    let sources = sources.filter(|(path, _)| path.starts_with("crates/") && path.ends_with(".rs"));
+    let mut found = Vec::new();
+    for (path, text) in sources {
+        let cited = text.lines().filter_map(|line| {
+            let (before, _) = line.split_once(" of docs/bypass/attempts.toml")?;
+            before.rsplit_once("Attempt").map(|(_, numbers)| numbers)
+        });
+        let numbers = cited.flat_map(|it| it.split(|c: char| !c.is_ascii_digit()));
+        let unknown = numbers
+            .filter_map(|it| it.parse().ok())
+            .filter(|id| !ids.contains(id));
+        found.extend(
+            unknown.map(|id: u32| format!("{path} cites attempt {id}, which {FILE} does not have")),
+        );
+    }
     found
 }
 
@@ -92,7 +114,8 @@ mod tests {
         }
         text += &row(57, "\"crates/a/src/b.rs::gone\"");
         text += &row(70, "");
-        let test = "#[test]\nfn holds() {}\n";
+        let test =
+            "/// Attempts 1, 2 and 999 of docs/bypass/attempts.toml.\n#[test]\nfn holds() {}\n";
         let repo = Repo::of(&[(FILE, text.as_str()), ("crates/a/src/b.rs", test)]);
         assert_eq!(
             check(&repo),
@@ -102,6 +125,7 @@ mod tests {
                     "{FILE}: attempt 57 names `crates/a/src/b.rs::gone`, which is not a test that exists"
                 ),
                 format!("{FILE}: attempt 70 names no test"),
+                format!("crates/a/src/b.rs cites attempt 999, which {FILE} does not have"),
                 format!("{FILE} has 59 attempts, not 60"),
                 format!("{FILE} has no section `Symbolic links`"),
             ]

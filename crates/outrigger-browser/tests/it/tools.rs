@@ -573,7 +573,7 @@ async fn fields_and_secrets_of_the_user_are_kept() {
     it.browser.close().await;
 }
 
-/// Rows 1381 and 1382 of docs/bypass.md: a field with a secret stays the user's, and the secret is found however it is written.
+/// Attempts 1381 and 1382 of docs/bypass/attempts.toml: a field with a secret stays the user's, and the secret is found however it is written.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_field_with_a_secret_is_kept_from_then_on() {
     let page = r#"<form method=get action=/sent><label id=l for=q>Search</label><input id=q name=q aria-label=Search><input id=w type=password aria-label=Word>

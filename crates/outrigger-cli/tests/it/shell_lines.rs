@@ -74,7 +74,7 @@ fn a_denied_word_is_not_run_however_it_is_spelled() {
     assert_eq!(made(&others, rules), others);
 }
 
-/// Rows 1328, 1329, 1346 and 1366 of docs/bypass.md: `--auto` answers for the user, who would be asked about what was not read.
+/// Attempts 1328, 1329, 1346 and 1366 of docs/bypass/attempts.toml: `--auto` answers for the user, who would be asked about what was not read.
 #[test]
 fn a_denied_word_is_not_run_unread_with_auto() {
     let (many, nested) = (":; ".repeat(1200), "$(".repeat(40));

@@ -116,7 +116,7 @@ mod tests {
         list.iter().map(rule).collect()
     }
 
-    /// Rows 400 to 425 of docs/bypass.md.
+    /// Attempts 400 to 425 of docs/bypass/attempts.toml.
     #[test]
     fn rules_about_commands_hold_however_they_are_spelled() {
         let denied = rules(&[("*", ALLOW), ("touch *", DENY), ("git push *", ASK)]);

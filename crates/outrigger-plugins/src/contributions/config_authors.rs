@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Row 1347 of docs/bypass.md.
+    /// Attempt 1347 of docs/bypass/attempts.toml.
     #[test]
     fn a_provider_is_of_those_who_decide_where_its_requests_go_and_with_what() {
         let users = json!({

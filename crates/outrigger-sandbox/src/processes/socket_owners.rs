@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// Row 1383 of docs/bypass.md.
+    /// Attempt 1383 of docs/bypass/attempts.toml.
     #[test]
     fn names_of_this_machine_are_known() {
         let table = "127.0.0.1 localhost\n127.0.1.1\tbox box.lan # db2\n#127.0.0.1 off\n::1 Db\n10.0.0.7 far\n0.0.0.0 none\n";

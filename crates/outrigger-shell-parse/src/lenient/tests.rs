@@ -109,7 +109,7 @@ fn what_is_nested_deep_is_read_as_far_as_is_bounded() {
     }
 }
 
-/// Row 1366 of docs/bypass.md: what the reader does not get through to says so, and what it reads is what bash reads.
+/// Attempt 1366 of docs/bypass/attempts.toml: what the reader does not get through to says so, and what it reads is what bash reads.
 #[test]
 fn a_line_that_is_not_read_to_its_end_says_so() {
     let spelled = |source: &str| {
@@ -161,7 +161,7 @@ fn a_line_that_is_not_read_to_its_end_says_so() {
     }
 }
 
-/// Row 1328 of docs/bypass.md: arithmetic evaluates values, and a subscript in one runs a command.
+/// Attempt 1328 of docs/bypass/attempts.toml: arithmetic evaluates values, and a subscript in one runs a command.
 #[test]
 fn values_that_arithmetic_evaluates_are_numbers() {
     for line in [
@@ -224,7 +224,7 @@ fn values_that_arithmetic_evaluates_are_numbers() {
     }
 }
 
-/// Row 1329 of docs/bypass.md: what bash reads as a command is found, or the line is not read to its end.
+/// Attempt 1329 of docs/bypass/attempts.toml: what bash reads as a command is found, or the line is not read to its end.
 #[test]
 fn syntax_hides_no_command() {
     for line in [
