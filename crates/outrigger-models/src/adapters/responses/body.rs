@@ -12,7 +12,10 @@ use crate::content::{FilePlan, plan_file};
 pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     let params = &request.params;
     let reasons = reasons(model);
-    let stored = params.options.get("store") != Some(&Value::Bool(false));
+    let dialect = ResponsesDialect {
+        reasons,
+        stores: params.options.get("store") != Some(&Value::Bool(false)),
+    };
     let mut out = Object::new();
     out.insert("model".into(), model.api.id.clone().into());
     // Placeholder for the list.
@@ -43,7 +46,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
         out.insert("tool_choice".into(), choice.into());
     }
     out.insert("stream".into(), true.into());
-    Body::with_list(out, "input", input(model, request, reasons, stored))
+    Body::with_list(out, "input", dialect.input(model, request))
 }
 
 /// Converts a request for a ChatGPT login: instructions are separate from the conversation, as in OpenCode.
@@ -100,26 +103,66 @@ fn options(options: Object, reasons: bool, out: &mut Object) {
     }
 }
 
-/// Returns the items of the conversation.
-fn input(model: &ModelInfo, request: &ModelRequest, reasons: bool, stored: bool) -> Items {
-    let form = Form::of(("responses", reasons, stored), model);
-    form.list(&request.messages, |it| items(model, it, reasons, stored))
+/// What the form of a conversation depends on.
+#[derive(Clone, Copy, Hash)]
+struct ResponsesDialect {
+    /// The model reasons: it has developer messages instead of system messages.
+    reasons: bool,
+    /// The provider stores the conversation, so items are referred to by their id.
+    stores: bool,
 }
 
-fn items(model: &ModelInfo, message: &ChatMessage, reasons: bool, stored: bool) -> Vec<Value> {
-    match message {
-        ChatMessage::System { content } => {
-            let role = if reasons { "developer" } else { "system" };
-            vec![json!({"role": role, "content": content})]
+impl ResponsesDialect {
+    /// Returns the items of the conversation.
+    fn input(self, model: &ModelInfo, request: &ModelRequest) -> Items {
+        let form = Form::of(("responses", self), model);
+        form.list(&request.messages, |it| self.items(model, it))
+    }
+
+    fn items(self, model: &ModelInfo, message: &ChatMessage) -> Vec<Value> {
+        match message {
+            ChatMessage::System { content } => {
+                let role = if self.reasons { "developer" } else { "system" };
+                vec![json!({"role": role, "content": content})]
+            }
+            ChatMessage::User { content } => {
+                let parts: Vec<Value> =
+                    content.iter().filter_map(|c| user_part(model, c)).collect();
+                vec![json!({"role": "user", "content": parts})]
+            }
+            ChatMessage::Assistant { content } => self.assistant(content),
+            ChatMessage::Tool {
+                call_id, content, ..
+            } => {
+                vec![json!({"type": "function_call_output", "call_id": call_id, "output": content})]
+            }
         }
-        ChatMessage::User { content } => {
-            let parts: Vec<Value> = content.iter().filter_map(|c| user_part(model, c)).collect();
-            vec![json!({"role": "user", "content": parts})]
+    }
+
+    fn assistant(self, content: &[Content]) -> Vec<Value> {
+        let mut out = Vec::new();
+        for part in content {
+            match part {
+                Content::Text { text } => out.push(json!({"role": "assistant",
+                    "content": [{"type": "output_text", "text": text}]})),
+                Content::Reasoning { text, metadata } => {
+                    if let Some(item) = reasoning(text, metadata.as_ref(), self.stores) {
+                        out.push(item);
+                    }
+                }
+                Content::ToolCall {
+                    call_id,
+                    tool,
+                    input,
+                    ..
+                } => out.push(
+                    json!({"type": "function_call", "call_id": call_id, "name": tool,
+                    "arguments": input.to_string()}),
+                ),
+                Content::File { .. } => {}
+            }
         }
-        ChatMessage::Assistant { content } => assistant(content, stored),
-        ChatMessage::Tool {
-            call_id, content, ..
-        } => vec![json!({"type": "function_call_output", "call_id": call_id, "output": content})],
+        out
     }
 }
 
@@ -143,32 +186,6 @@ fn user_part(model: &ModelInfo, content: &Content) -> Option<Value> {
         },
         Content::Reasoning { .. } | Content::ToolCall { .. } => return None,
     })
-}
-
-fn assistant(content: &[Content], stored: bool) -> Vec<Value> {
-    let mut out = Vec::new();
-    for part in content {
-        match part {
-            Content::Text { text } => out.push(json!({"role": "assistant",
-                "content": [{"type": "output_text", "text": text}]})),
-            Content::Reasoning { text, metadata } => {
-                if let Some(item) = reasoning(text, metadata.as_ref(), stored) {
-                    out.push(item);
-                }
-            }
-            Content::ToolCall {
-                call_id,
-                tool,
-                input,
-                ..
-            } => out.push(
-                json!({"type": "function_call", "call_id": call_id, "name": tool,
-                "arguments": input.to_string()}),
-            ),
-            Content::File { .. } => {}
-        }
-    }
-    out
 }
 
 /// Converts reasoning. It is sent back encrypted, as received; without that (another provider's, or the earlier
