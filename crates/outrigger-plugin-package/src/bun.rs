@@ -38,34 +38,56 @@ struct Package {
     integrity: &'static str,
 }
 
-const fn package(
-    (os, arch): (&'static str, &'static str),
-    (baseline, musl): (bool, bool),
-    name: &'static str,
-    integrity: &'static str,
-) -> Package {
-    Package {
-        os,
-        arch,
-        baseline,
-        musl,
-        name,
-        integrity,
-    }
-}
-
-const X64: (&str, &str) = ("linux", "x86_64");
-const ARM: (&str, &str) = ("linux", "aarch64");
-
 /// `npm view @oven/bun-<platform>@1.4.5 dist.integrity`.
-#[rustfmt::skip]
 const PACKAGES: &[Package] = &[
-    package(X64, (false, false), "bun-linux-x64", "sha512-IWX9BELoGHAUtMonkeSaNaZwXzRk+oDw6Mk+HBFXd3KHYIBNBsIGRupMZPcgNoDbJpLu6gAJjIoIVPZtt1aJ1g=="),
-    package(X64, (true, false), "bun-linux-x64-baseline", "sha512-s8yMwYcFnnrA178gji0gZbkE2WVDej/Ti1x770oPfihxyRxSMNhGhiAQNXV53aDeraZxksdvKV/RAdQBCd0qPA=="),
-    package(X64, (false, true), "bun-linux-x64-musl", "sha512-10QoW/YfTgnURaGEaHpJCiXjLI2e5iTtfVDaA5JKcyUzaa1cq6cVUY9/Uq5XkYzvtRjHLRe9Oj/lTDIQcxy8HQ=="),
-    package(X64, (true, true), "bun-linux-x64-musl-baseline", "sha512-cWJhU8h0+MiUgpSt99sQhjxLIIosKEcKYdtKddohokUvAuN6jKOy7g7+QDTZTXtwHxz93wL3BX+L6wXVPDUH3A=="),
-    package(ARM, (false, false), "bun-linux-aarch64", "sha512-4BXmsSKnjOrlGWqZV4x/oWa7AVoR+B6lCXddMzOAXBIm3t50eslg9wb66gmtW1AamEQ1l1CDvmmruysEhqOWMg=="),
-    package(ARM, (false, true), "bun-linux-aarch64-musl", "sha512-XCNc+WvvMAdNNb+OWTogpy+N9wm62fkVeEVLb6how0RZhW5LPi6c7BlkeVCuWps7XjEl2saFpHFa20/1E+PAHg=="),
+    Package {
+        os: "linux",
+        arch: "x86_64",
+        baseline: false,
+        musl: false,
+        name: "bun-linux-x64",
+        integrity: "sha512-IWX9BELoGHAUtMonkeSaNaZwXzRk+oDw6Mk+HBFXd3KHYIBNBsIGRupMZPcgNoDbJpLu6gAJjIoIVPZtt1aJ1g==",
+    },
+    Package {
+        os: "linux",
+        arch: "x86_64",
+        baseline: true,
+        musl: false,
+        name: "bun-linux-x64-baseline",
+        integrity: "sha512-s8yMwYcFnnrA178gji0gZbkE2WVDej/Ti1x770oPfihxyRxSMNhGhiAQNXV53aDeraZxksdvKV/RAdQBCd0qPA==",
+    },
+    Package {
+        os: "linux",
+        arch: "x86_64",
+        baseline: false,
+        musl: true,
+        name: "bun-linux-x64-musl",
+        integrity: "sha512-10QoW/YfTgnURaGEaHpJCiXjLI2e5iTtfVDaA5JKcyUzaa1cq6cVUY9/Uq5XkYzvtRjHLRe9Oj/lTDIQcxy8HQ==",
+    },
+    Package {
+        os: "linux",
+        arch: "x86_64",
+        baseline: true,
+        musl: true,
+        name: "bun-linux-x64-musl-baseline",
+        integrity: "sha512-cWJhU8h0+MiUgpSt99sQhjxLIIosKEcKYdtKddohokUvAuN6jKOy7g7+QDTZTXtwHxz93wL3BX+L6wXVPDUH3A==",
+    },
+    Package {
+        os: "linux",
+        arch: "aarch64",
+        baseline: false,
+        musl: false,
+        name: "bun-linux-aarch64",
+        integrity: "sha512-4BXmsSKnjOrlGWqZV4x/oWa7AVoR+B6lCXddMzOAXBIm3t50eslg9wb66gmtW1AamEQ1l1CDvmmruysEhqOWMg==",
+    },
+    Package {
+        os: "linux",
+        arch: "aarch64",
+        baseline: false,
+        musl: true,
+        name: "bun-linux-aarch64-musl",
+        integrity: "sha512-XCNc+WvvMAdNNb+OWTogpy+N9wm62fkVeEVLb6how0RZhW5LPi6c7BlkeVCuWps7XjEl2saFpHFa20/1E+PAHg==",
+    },
 ];
 
 impl Package {
