@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_appended_and_what_was_changed_is_put_in_its_place() {
+    fn new_messages_are_appended_and_changed_ones_replaced() {
         let transcripts = Transcripts::default();
         let mut before = None;
         // The conversation (one that continues has one more line), whether its file stays, and what is rendered.

@@ -294,7 +294,7 @@ fn a_model_of_a_plugins_provider_is_listed_asked_and_billed() {
 }
 
 #[test]
-fn its_key_goes_to_it_alone_and_only_when_it_was_granted() {
+fn provider_key_reaches_only_the_granted_plugin() {
     let parley = Parley::new();
     let world = world(&parley, json!({}));
     // Not set.

@@ -108,7 +108,7 @@ fn starts(world: &World, case: &str, is_trusted: bool) -> Done {
 }
 
 #[test]
-fn the_program_starts_beside_files_that_are_none() {
+fn starts_despite_non_regular_settings_files() {
     for kind in [
         "a pipe", "a socket", "a folder", "a device", "a loop", "3 GiB",
     ] {
@@ -131,7 +131,7 @@ fn the_program_starts_beside_files_that_are_none() {
 }
 
 #[test]
-fn the_program_starts_in_a_repository_whose_files_are_none() {
+fn starts_in_a_repository_with_non_regular_git_files() {
     for kind in ["a pipe", "a socket", "a folder", "a device", "3 GiB"] {
         let world = world();
         for name in [

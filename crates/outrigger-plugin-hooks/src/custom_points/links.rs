@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_its_plugins_and_ends_with_its_handler() {
+    fn a_link_is_bound_to_its_plugin_and_its_handler() {
         let links = Links::default();
         let link = Link {
             plugin: 3,

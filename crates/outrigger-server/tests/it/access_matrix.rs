@@ -291,7 +291,7 @@ async fn read_by_everybody(case: Case, least: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_read_denies_nobody_tells() {
+async fn read_deny_rules_hide_files_from_every_route() {
     let (permission, action, forms) = ("read", "deny", OF_FILES);
     read_by_everybody(
         Case {

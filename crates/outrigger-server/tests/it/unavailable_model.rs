@@ -62,7 +62,7 @@ async fn what_was_said_is_kept_and_the_session_is_idle_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_published_once_where_nobody_waits_and_the_session_continues() {
+async fn an_unavailable_model_is_reported_once_and_the_session_continues() {
     let h = Harness::new([text("here")], json!({})).await;
     let session = h.session().await;
     let path = format!("/session/{session}/prompt_async");
