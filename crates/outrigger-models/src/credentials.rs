@@ -186,6 +186,11 @@ impl Credentials {
         self.all_or(|error| tracing::warn!("[auth] {error}"))
     }
 
+    /// Reads every credential, so that the watcher of [`Credentials::watch`] learns the keys.
+    pub fn report_all(&self) {
+        let _ = self.all();
+    }
+
     /// Returns the providers with credentials, without warnings about unreadable files.
     #[must_use]
     pub fn providers(&self) -> BTreeSet<String> {

@@ -37,7 +37,15 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             csv,
             json,
             declared,
-        } => matrix(global, csv, json, declared).await,
+        } => {
+            // clap refuses both.
+            let format = match (json, csv) {
+                (true, _) => MatrixFormat::Json,
+                (false, true) => MatrixFormat::Csv,
+                (false, false) => MatrixFormat::Table,
+            };
+            matrix(global, format, declared).await
+        }
         PluginCommand::Perf { session, json } => {
             let (store, place) = recorded(global)?;
             let session = session
@@ -110,20 +118,27 @@ async fn list(global: &Global, json: bool) -> Result<u8, Failure> {
     })
 }
 
-async fn matrix(global: &Global, csv: bool, json: bool, declared: bool) -> Result<u8, Failure> {
+/// How `plugin matrix` prints.
+#[derive(Clone, Copy)]
+enum MatrixFormat {
+    Table,
+    Csv,
+    Json,
+}
+
+/// Prints the matrix; `declared`: what plugins declare, without what they did.
+async fn matrix(global: &Global, format: MatrixFormat, declared: bool) -> Result<u8, Failure> {
     let agent = Agent::boot(listing(global)?).await?;
     let matrix = uses(&agent, declared);
     agent.shutdown().await;
     let matrix = matrix?;
-    out(&if json {
-        format!(
-            "{}\n",
-            serde_json::to_string_pretty(&matrix).unwrap_or_default()
-        )
-    } else if csv {
-        matrix.csv(!declared)
-    } else {
-        matrix.table()
+    out(&match format {
+        MatrixFormat::Json => {
+            let text = serde_json::to_string_pretty(&matrix).unwrap_or_default();
+            format!("{text}\n")
+        }
+        MatrixFormat::Csv => matrix.csv(!declared),
+        MatrixFormat::Table => matrix.table(),
     });
     Ok(0)
 }

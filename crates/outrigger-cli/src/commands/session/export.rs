@@ -77,7 +77,8 @@ fn redact(
     let models = boot.models()?;
     let credentials = models.credentials();
     credentials.watch(outrigger_audit::credential_watcher(store));
-    drop(credentials.all());
+    // Reports every stored key to the watcher, so that the redactor knows it.
+    credentials.report_all();
     let redaction = Redaction::new(store.redactor().clone());
     redaction.apply(sessions).map_err(ExportError::from)?;
     Ok(())
