@@ -29,4 +29,4 @@ pub type Millis = u64;
 pub use conversation::{compaction, event, message, origin, permission, question, session};
 pub use plugin::{auth, custom_points, history, hook, login, manifest, rpc, transfer};
 pub use records::{audit, log, provenance, turn};
-pub use tools::{canonical, descriptor, invoke, merged, permission_names, tool};
+pub use tools::{canonical, descriptor, invoke, merged, permission_names, task_output, tool};

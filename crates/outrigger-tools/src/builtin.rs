@@ -76,6 +76,19 @@ pub struct Options {
     pub search: Option<SearchService>,
 }
 
+impl Options {
+    /// Returns the timeout that a call sets, or the default.
+    fn timeout_of(&self, input: &Value) -> Duration {
+        number(input, "timeout").map_or(self.shell_timeout, Duration::from_millis)
+    }
+
+    /// Returns the deadline of a call that ends on its own at its timeout and reports what was printed until then.
+    fn deadline_of(&self, input: &Value) -> Duration {
+        self.timeout_of(input)
+            .saturating_add(Duration::from_secs(10))
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {

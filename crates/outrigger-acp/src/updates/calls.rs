@@ -5,6 +5,7 @@ use std::path::Path;
 use outrigger_kernel::merge::{Author, Converter, Form};
 use outrigger_protocol::merged::Details;
 use outrigger_protocol::message::{Part, ToolPart, ToolState};
+use outrigger_protocol::task_output;
 use serde_json::{Value, json};
 
 use crate::content::picture;
@@ -222,18 +223,10 @@ fn result(call: &ToolPart, output: &str) -> String {
     let output = cut(output, false);
     let is_replaced = call.provenance.replaced_tool_of().is_some();
     match call.tool.as_str() {
-        "task" if !is_replaced => of_subagent(&output).to_owned(),
+        "task" if !is_replaced => task_output::answer(&output).to_owned(),
         "websearch" if !is_replaced => output,
         _ => fenced(&output),
     }
-}
-
-/// Returns a subagent's answer without the note for the model.
-fn of_subagent(output: &str) -> &str {
-    output
-        .split_once("<task_result>\n")
-        .and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"))
-        .map_or(output, |(answer, _)| answer)
 }
 
 /// Returns the files that the call changed.

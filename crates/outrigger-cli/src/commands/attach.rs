@@ -240,11 +240,7 @@ impl Talk<'_> {
 
     /// Builds a prompt with the agent and the model of the conversation.
     fn prompt(&self) -> PromptInput {
-        PromptInput {
-            agent: self.agent.clone(),
-            model: self.model.clone(),
-            ..PromptInput::default()
-        }
+        PromptInput::for_conversation(self.agent.as_ref(), self.model.as_ref())
     }
 
     async fn turn(&mut self, request: &TurnBody) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 use outrigger_kernel::merge::details;
 use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage, Details, REFUSED_BY};
+use outrigger_protocol::task_output;
 use serde_json::Value;
 use similar::TextDiff;
 
@@ -275,7 +276,7 @@ impl<'m> Tool<'m> {
             terminal::name(self.input("subagent_type").unwrap_or("task")),
             terminal::name(self.input("description").unwrap_or_default()),
             self.time(),
-            self.shorten(&clip(answer(output.unwrap_or_default())))
+            self.shorten(&clip(task_output::answer(output.unwrap_or_default())))
         )
     }
 
@@ -291,14 +292,6 @@ impl<'m> Tool<'m> {
             self.shorten(&clip(output.unwrap_or_default()))
         )
     }
-}
-
-/// Returns the answer of a subagent, without the surrounding text for the model.
-fn answer(output: &str) -> &str {
-    output
-        .split_once("<task_result>\n")
-        .and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"))
-        .map_or(output, |(answer, _)| answer)
 }
 
 fn clip(text: &str) -> String {

@@ -289,3 +289,18 @@ pub struct PromptInput {
     #[serde(skip)]
     pub provenance: Provenance,
 }
+
+impl PromptInput {
+    /// Creates a prompt without parts, with the agent and the model of a conversation.
+    #[must_use]
+    pub fn for_conversation(
+        agent: Option<&String>,
+        model: Option<&crate::conversation::message::ModelRef>,
+    ) -> Self {
+        Self {
+            agent: agent.cloned(),
+            model: model.cloned(),
+            ..Self::default()
+        }
+    }
+}

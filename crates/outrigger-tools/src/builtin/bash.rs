@@ -18,7 +18,7 @@ use outrigger_sandbox::{ProcessFreeze, Spec, Stdio, host_path};
 use serde_json::{Value, json};
 
 pub use self::environment::shell_environment;
-use super::{MAX_SAFE, Options, number, spec, text};
+use super::{MAX_SAFE, Options, spec, text};
 use crate::error::ToolError;
 use crate::files::locate;
 use crate::host::{Outside, PermissionAsk, ToolContext};
@@ -60,10 +60,6 @@ impl Bash {
             ),
             options,
         }
-    }
-
-    fn timeout(&self, input: &Value) -> Duration {
-        number(input, "timeout").map_or(self.options.shell_timeout, Duration::from_millis)
     }
 
     // Returns the environment of a command, with what plugins add to it.
@@ -135,9 +131,8 @@ impl Tool for Bash {
         rules::asks(input, &shell_program(&self.options), ctx)
     }
 
-    // The tool ends on its own at its timeout and reports what was printed until then.
     fn deadline(&self, input: &Value) -> Option<Duration> {
-        Some(self.timeout(input).saturating_add(Duration::from_secs(10)))
+        Some(self.options.deadline_of(input))
     }
 
     fn run<'a>(
@@ -165,7 +160,7 @@ impl Tool for Bash {
                 .stderr(Stdio::Pipe)
                 .allow_new_privs()
                 .label("bash");
-            let timeout = self.timeout(&input);
+            let timeout = self.options.timeout_of(&input);
             start.policy = ctx.host.confine().await?;
             let (mut running, exit) = run(start.clone(), timeout, None, ctx).await?;
             let printed = running.printed();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::bash::shell_environment;
 use super::optional::specified;
-use super::{MAX_SAFE, Options, number, text};
+use super::{MAX_SAFE, Options, text};
 use crate::error::ToolError;
 use crate::files::locate;
 use crate::host::{PermissionAsk, ToolContext};
@@ -54,10 +54,6 @@ impl Python {
             options,
         }
     }
-
-    fn timeout(&self, input: &Value) -> Duration {
-        number(input, "timeout").map_or(self.options.shell_timeout, Duration::from_millis)
-    }
 }
 
 fn program() -> Result<PathBuf, ToolError> {
@@ -94,9 +90,8 @@ impl Tool for Python {
         }])
     }
 
-    // The tool ends on its own at its timeout and reports what was printed until then.
     fn deadline(&self, input: &Value) -> Option<Duration> {
-        Some(self.timeout(input).saturating_add(Duration::from_secs(10)))
+        Some(self.options.deadline_of(input))
     }
 
     fn run<'a>(
@@ -125,7 +120,7 @@ impl Tool for Python {
                 child.stdin.take(),
                 text(&input, "input").as_bytes().to_vec(),
             );
-            let timeout = self.timeout(&input);
+            let timeout = self.options.timeout_of(&input);
             let capture = Capture::new(&ctx.limits, &ctx.artifacts, ctx.call.call_id.as_str());
             let mut running = Running::new(capture);
             let feeding = tokio::spawn(fed);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_protocol::session::Todo;
+use outrigger_protocol::task_output;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
@@ -102,10 +103,7 @@ impl Tool for Task {
                 .await?;
             Ok(ToolOutput {
                 title,
-                output: format!(
-                    "<task id=\"{}\" state=\"completed\">\n<task_result>\n{}\n</task_result>\n</task>",
-                    answer.session_id, answer.text
-                ),
+                output: task_output::format(&answer.session_id, &answer.text),
                 metadata: json!({
                     "parentSessionId": ctx.call.session_id,
                     "sessionId": answer.session_id,

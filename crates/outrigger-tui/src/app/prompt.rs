@@ -142,11 +142,7 @@ impl App {
 
     /// Builds a prompt with the agent and the model of the conversation.
     fn prompt(&self) -> PromptInput {
-        PromptInput {
-            agent: self.agent.clone(),
-            model: self.model.clone(),
-            ..PromptInput::default()
-        }
+        PromptInput::for_conversation(self.agent.as_ref(), self.model.as_ref())
     }
 
     fn dispatch(&mut self, what: PendingInput) -> Vec<Effect> {
