@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::error::PackageError;
 use crate::install::Staging;
 use crate::installer::Installer;
-use crate::lock::hold;
+use crate::lock::{broken, hold};
 use crate::{BUN_SPEC, BUN_VERSION};
 
 /// Approximate unpacked size of a package in bytes: that of `bun-linux-x64`; the others differ by a few percent. Used for the
@@ -180,7 +180,7 @@ pub async fn setup_bun(
     let staging = Staging::new(&root, "bun")?;
     for (name, text) in package.manifests() {
         let path = staging.path().join(name);
-        fs::write(&path, text).map_err(|error| unusable(&path, &error))?;
+        fs::write(&path, text).map_err(|error| broken(&path, error))?;
     }
     Installer::Npm(npm.to_owned())
         .install(spawner, staging.path(), BUN_SPEC, &mut |bytes| {
@@ -203,8 +203,8 @@ pub async fn setup_bun(
     })?;
     check(&fetched, spawner).await?;
     let folder = root.join("bin");
-    fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
-    fs::rename(&fetched, &place).map_err(|error| unusable(&place, &error))?;
+    fs::create_dir_all(&folder).map_err(|error| broken(&folder, error))?;
+    fs::rename(&fetched, &place).map_err(|error| broken(&place, error))?;
     Ok(place)
 }
 
@@ -235,13 +235,6 @@ fn not_fetched(error: PackageError) -> PackageError {
         other => other.to_string(),
     };
     PackageError::Bun { message }
-}
-
-fn unusable(path: &Path, error: &std::io::Error) -> PackageError {
-    PackageError::Cache {
-        path: path.to_owned(),
-        message: error.to_string(),
-    }
 }
 
 #[cfg(test)]

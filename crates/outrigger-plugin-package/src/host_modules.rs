@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::PackageError;
 use crate::install::Staging;
 use crate::installer::Installer;
-use crate::lock::hold;
+use crate::lock::{broken, hold};
 use crate::resolve::ResolvedPlugin;
 
 const MANIFEST: &str = include_str!("../setup/package.json");
@@ -100,10 +100,7 @@ pub async fn setup(
     let staging = Staging::new(&root, "setup")?;
     for (name, text) in [("package.json", MANIFEST), ("package-lock.json", LOCK)] {
         let path = staging.path().join(name);
-        fs::write(&path, text).map_err(|error| PackageError::Cache {
-            path,
-            message: error.to_string(),
-        })?;
+        fs::write(&path, text).map_err(|error| broken(&path, error))?;
     }
     installer
         .install(spawner, staging.path(), SPEC, &mut |_| {})

@@ -155,7 +155,8 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     }
 }
 
-fn broken(path: &Path, error: impl std::fmt::Display) -> PackageError {
+/// Returns the error for a file of the cache that cannot be used.
+pub(crate) fn broken(path: &Path, error: impl std::fmt::Display) -> PackageError {
     PackageError::Cache {
         path: path.to_owned(),
         message: error.to_string(),
