@@ -33,7 +33,7 @@ use crate::runtime::ToolRuntime;
 use crate::tool::Tool;
 
 /// The source of the bundled tools.
-const SOURCE: &str = "builtin";
+pub(crate) const SOURCE: &str = "builtin";
 
 /// Returns whether a bundled tool has this name, registered or not.
 #[must_use]

@@ -15,7 +15,7 @@ use outrigger_tools::PermissionAsk;
 use crate::session::edit;
 use crate::state::AgentState;
 
-/// Tools that ask for themselves about anything beyond reading the project, or have no effect outside the session. A subagent has
+/// Our own tools that ask for themselves about anything beyond reading the project, or have no effect outside the session. A subagent has
 /// the causes of the call that started it.
 const QUIET: [&str; 15] = [
     "read",
@@ -137,7 +137,8 @@ impl AgentState {
             };
             let lacking = self.lacks(&plugin, Grant::Prompt, what)?;
             let own = tool.is_some_and(|tool| self.owns_tool(&plugin, tool));
-            (!own && self.is_beyond(&plugin, ask)).then_some(lacking)
+            let foreign = || tool.is_some_and(|tool| !self.tools.runtime.is_ours(tool));
+            (!own && (foreign() || self.is_beyond(&plugin, ask))).then_some(lacking)
         })
     }
 
@@ -155,9 +156,10 @@ impl AgentState {
         })
     }
 
-    /// Returns whether the user must be asked about a call even if the tool itself asks nothing.
-    pub(crate) fn is_loud(tool: &str) -> bool {
-        !QUIET.contains(&tool)
+    /// Returns whether the user must be asked about a call even if the tool itself asks nothing: always if `tool`, which runs, is not
+    /// our own, whatever it is called.
+    pub(crate) fn is_loud(&self, name: &str, tool: Option<&str>) -> bool {
+        !QUIET.contains(&name) || tool.is_some_and(|tool| !self.tools.runtime.is_ours(tool))
     }
 
     /// Returns whether a plugin without the grant sent one of the prompts.
@@ -190,7 +192,7 @@ impl AgentState {
                 let own = own();
                 ask.patterns.is_empty() || !ask.patterns.iter().all(|it| own.connects(it))
             }
-            other => Self::is_loud(other),
+            other => self.is_loud(other, None),
         }
     }
 

@@ -274,11 +274,9 @@ impl CallHost {
             ..PermissionAsk::default()
         };
         let causes = self.causes();
-        AgentState::is_loud(&self.call.tool)
-            && self
-                .state
-                .prompted_without_grant(&causes, self.own_tool(), &ask)
-                .is_some()
+        let (state, tool) = (&self.state, self.own_tool());
+        state.is_loud(&self.call.tool, tool)
+            && state.prompted_without_grant(&causes, tool, &ask).is_some()
     }
 
     /// Returns the audit data of the call besides its record.

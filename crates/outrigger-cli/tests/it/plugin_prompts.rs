@@ -236,6 +236,10 @@ fn a_prompted_call_may_do_what_the_plugin_may_do_itself() {
             true,
         ),
         (("other", json!({})), true),
+        // Only our own tools of these names ask nothing.
+        (("list", json!({})), true),
+        (("todoread", json!({})), true),
+        (("lsp", json!({})), true),
         (
             ("bash", json!({ "command": "true", "description": "x" })),
             true,
@@ -253,7 +257,8 @@ fn a_prompted_call_may_do_what_the_plugin_may_do_itself() {
             "if (globalThis.once) return 'once'; globalThis.once = true\n  const id = await",
         );
         world.plugin("prompts", &once);
-        let own = "export const O = async () => ({ tool: { other: { description: 'd', args: {}, execute: async () => 'other' } } })\n";
+        let own = "const one = { description: 'd', args: {}, execute: async () => 'other' }
+export const O = async () => ({ tool: { other: one, list: one, todoread: one, lsp: one } })\n";
         // A plugin with a grant has its own process, so it is certain which plugin prompts.
         let other = world.plugin("other", own);
         granting(&world, &grant(&other, "rewrite"));

@@ -184,6 +184,13 @@ impl ToolRuntime {
         self.find(name).map(|e| e.tool.spec().clone())
     }
 
+    /// Returns whether no tool from outside is registered under this name. A call of a tool that does not exist does nothing.
+    #[must_use]
+    pub fn is_ours(&self, name: &str) -> bool {
+        self.spec(name)
+            .is_none_or(|spec| spec.source == crate::builtin::SOURCE)
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<Entry> {
         self.read()
             .iter()
