@@ -372,7 +372,7 @@ impl Commands {
             bun_config: self.transcripts.folder().map(|it| it.join(BUN_CONFIG)),
         };
         for (name, value) in runtimes.variables(one.handler.is_users) {
-            spec = spec.var(name, value);
+            spec = spec.var(name.as_ref(), value);
         }
         let Some(policy) = policy.cloned() else {
             return spec.allow_new_privs();

@@ -1,6 +1,7 @@
 //! Isolation of a hook's runtime from its working directory: a file there (`json.py`, `bunfig.toml`, `.venv`) would run before
 //! the hook, and answer for it. Environment variables prevent that.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,20 @@ const BUN_PROGRAMS: [&str; 4] = ["-e", "--eval", "-p", "--print"];
 
 /// Module search paths of interpreters.
 const MODULES: [&str; 5] = ["PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LUA_PATH"];
+
+/// Git settings that override those of a repository: no monitor, hook, pager, editor or `ssh` of its own, no remote that is a program,
+/// and no repository that is a bare folder of files. What git starts could answer for the hook.
+const GIT: [(&str, &str); 8] = [
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.editor", "true"),
+    ("core.sshCommand", "ssh"),
+    ("core.askPass", ""),
+    ("protocol.ext.allow", "never"),
+    ("safe.bareRepository", "explicit"),
+];
+const GIT_COUNT: &str = "GIT_CONFIG_COUNT";
 
 /// A hook that is about to run.
 pub(crate) struct Runtimes<'a> {
@@ -38,7 +53,7 @@ enum Runtime {
 impl Runtimes<'_> {
     /// Returns the variables for it. A user command that is meant to run the project (`bun test`, `uv run pytest`) keeps the
     /// project's settings.
-    pub(crate) fn variables(&self, is_users: bool) -> Vec<(&'static str, OsString)> {
+    pub(crate) fn variables(&self, is_users: bool) -> Vec<(Cow<'static, str>, OsString)> {
         let mut all = Vec::new();
         if imports_from_here(self.line) {
             all.push(("PYTHONSAFEPATH", "1".into()));
@@ -52,7 +67,30 @@ impl Runtimes<'_> {
         if is_users && self.reads_nothing_here(Runtime::Uv) {
             all.extend(self.uv());
         }
+        let mut all: Vec<_> = all
+            .into_iter()
+            .map(|(name, value)| (Cow::Borrowed(name), value))
+            .collect();
+        if is_users {
+            all.extend(self.git());
+        }
         all
+    }
+
+    /// Returns the settings for git, after those that the environment has already.
+    fn git(&self) -> impl Iterator<Item = (Cow<'static, str>, OsString)> + use<> {
+        let count = self
+            .variable(GIT_COUNT)
+            .and_then(|it| it.to_str()?.parse::<usize>().ok());
+        let first = count.unwrap_or(0);
+        let count = first.saturating_add(GIT.len()).to_string();
+        let pairs = (first..).zip(GIT).flat_map(|(at, (key, value))| {
+            [
+                (format!("GIT_CONFIG_KEY_{at}").into(), key.into()),
+                (format!("GIT_CONFIG_VALUE_{at}").into(), value.into()),
+            ]
+        });
+        pairs.chain([(GIT_COUNT.into(), count.into())])
     }
 
     /// Returns search paths for a guard's programs and modules outside of what commands can write: a `python3` or `grep` of an
@@ -179,6 +217,51 @@ mod tests {
         }
     }
 
+    #[test]
+    fn git_of_a_users_hook_starts_no_program_of_the_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str], variables: &[(Cow<'static, str>, OsString)]| {
+            let ran = std::process::Command::new("git")
+                .args(arguments)
+                .current_dir(folder.path())
+                .envs(variables.iter().map(|(name, value)| (&**name, value)))
+                .output()
+                .unwrap();
+            (ran.status.success(), String::from_utf8(ran.stdout).unwrap())
+        };
+        assert!(git(&["init", "-q"], &[]).0);
+        let monitor = "touch started; false";
+        assert!(git(&["config", "core.fsmonitor", monitor], &[]).0);
+        let environment = [
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "user.name"),
+            ("GIT_CONFIG_VALUE_0", "me"),
+        ]
+        .map(|(name, value)| (OsString::from(name), value.into()));
+        let runtimes = Runtimes {
+            line: "git status",
+            may_refuse: true,
+            directory: folder.path(),
+            environment: &environment,
+            bun_config: None,
+        };
+        let mut variables = runtimes.variables(true);
+        let own = environment.iter().map(|(name, value)| {
+            let name = name.to_str().unwrap().to_owned();
+            (Cow::Owned(name), value.clone())
+        });
+        variables.splice(0..0, own);
+        assert!(git(&["status", "--short"], &variables).0);
+        assert!(!folder.path().join("started").exists());
+        assert_eq!(git(&["config", "user.name"], &variables).1, "me\n");
+        let bare = folder.path().join("bare");
+        assert!(git(&["init", "-q", "--bare", "bare"], &[]).0);
+        let at = bare.to_str().unwrap();
+        assert!(!git(&["-C", at, "status"], &variables).0);
+        assert!(git(&["status", "--short"], &[]).0);
+        assert!(folder.path().join("started").exists());
+    }
+
     /// By command line and whether it is a guard: the settings for Bun and for uv.
     #[test]
     fn a_hook_that_is_not_the_projects_reads_no_settings_of_the_project() {
@@ -217,14 +300,14 @@ mod tests {
                 bun_config: Some("/t/bunfig.toml".into()),
             };
             let all = runtimes.variables(true);
-            let set = |name: &str| all.iter().any(|(it, _)| *it == name);
+            let set = |name: &str| all.iter().any(|(it, _)| it == name);
             assert_eq!(
                 (set("BUN_OPTIONS"), set("UV_NO_PROJECT")),
                 (bun, uv),
                 "{line} {may_refuse}"
             );
             assert!(runtimes.variables(false).is_empty(), "{line}");
-            let options = all.iter().find(|(name, _)| *name == "BUN_OPTIONS");
+            let options = all.iter().find(|(name, _)| name == "BUN_OPTIONS");
             let want = OsString::from("--config=/t/bunfig.toml --smol");
             assert!(
                 options.is_none_or(|(_, value)| *value == want),

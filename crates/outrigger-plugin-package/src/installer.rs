@@ -56,6 +56,10 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// Bun would make hard links into its cache, through which a program that may write there could change what is installed.
 const COPY: &str = "--backend=copyfile";
 
+/// Git runs this after it has checked out a repository. npm prepares a git dependency by installing in its clone, whose `.npmrc`
+/// would send tokens of the user to a registry or a proxy of the package's choice.
+const AFTER_CHECKOUT: &str = "#!/bin/sh\nrm -rf -- .[nN][pP][mM][rR][cC]\n";
+
 /// A program that installs npm packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Installer {
@@ -201,6 +205,14 @@ impl Confined {
         let mut variables = env::of_host(VARIABLES);
         let caches = caches(&mut variables, &folder);
         defaults(&mut variables);
+        let hooks = folder.join("hooks");
+        if let Err(error) = write_hooks(&hooks) {
+            tracing::warn!("cannot write {}: {error}", hooks.display());
+            // Without the hook, no repository is fetched.
+            variables.retain(|(name, _)| !name.eq_ignore_ascii_case("npm_config_git"));
+            variables.push(("npm_config_git".into(), "/nonexistent/git".into()));
+        }
+        variables.extend(git_settings(&hooks));
         let temporary = folder.join("tmp");
         for made in caches.iter().chain([&temporary]) {
             if let Err(error) = std::fs::create_dir_all(made) {
@@ -213,6 +225,7 @@ impl Confined {
             package,
             environment: &variables,
             caches: &caches,
+            hooks: &hooks,
             temporary,
         }
         .policy();
@@ -254,6 +267,27 @@ fn defaults(variables: &mut Vec<(OsString, OsString)>) {
         "npm_config_node_options",
         "--no-deprecation".into(),
     );
+}
+
+/// Writes the hook that git runs in a clone; the sandbox does not allow changing it.
+fn write_hooks(hooks: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    std::fs::create_dir_all(hooks)?;
+    let (hook, new) = (hooks.join("post-checkout"), hooks.join(".new"));
+    std::fs::write(&new, AFTER_CHECKOUT)?;
+    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o700))?;
+    std::fs::rename(new, hook)
+}
+
+/// Returns the variables with which git runs our hook, and no other.
+fn git_settings(hooks: &Path) -> [(OsString, OsString); 3] {
+    [
+        ("GIT_CONFIG_COUNT", "1".into()),
+        ("GIT_CONFIG_KEY_0", "core.hooksPath".into()),
+        ("GIT_CONFIG_VALUE_0", hooks.into()),
+    ]
+    .map(|(name, value): (&str, OsString)| (name.into(), value))
 }
 
 /// Returns the user's npm settings as variables: a package's `.npmrc` cannot redirect its own dependencies.
@@ -382,6 +416,39 @@ mod tests {
         assert_eq!(variables.len(), 2);
         defaults(&mut variables);
         assert!(values(&variables, "npm_config_git").all(|it| it.is_absolute()));
+    }
+
+    #[test]
+    fn the_npmrc_of_a_clone_is_removed_before_npm_reads_it() {
+        let root = tempfile::tempdir().unwrap();
+        let (hooks, origin) = (root.path().join("hooks"), root.path().join("origin"));
+        write_hooks(&hooks).unwrap();
+        let git = |directory: &Path, arguments: &[&str]| {
+            let ran = std::process::Command::new("git")
+                .args(["-c", "user.name=x", "-c", "user.email=x@example.com"])
+                .args(arguments)
+                .current_dir(directory)
+                .envs(git_settings(&hooks))
+                .output()
+                .unwrap();
+            assert!(ran.status.success(), "{arguments:?} {ran:?}");
+        };
+        git(root.path(), &["init", "-q", "-b", "main", "origin"]);
+        std::fs::write(origin.join(".npmrc"), "proxy=http://127.0.0.1:1/").unwrap();
+        std::fs::write(origin.join("package.json"), "{}").unwrap();
+        git(&origin, &["add", "-A"]);
+        git(&origin, &["commit", "-qm", "x"]);
+        // As npm does: a branch or the default one by `clone`, a commit by `fetch` and `checkout`.
+        git(root.path(), &["clone", "-q", "origin", "cloned"]);
+        git(root.path(), &["init", "-q", "fetched"]);
+        let fetched = root.path().join("fetched");
+        git(&fetched, &["fetch", "-q", "../origin", "main"]);
+        git(&fetched, &["checkout", "-q", "FETCH_HEAD"]);
+        for clone in ["cloned", "fetched"] {
+            let clone = root.path().join(clone);
+            assert!(clone.join("package.json").exists());
+            assert!(!clone.join(".npmrc").exists(), "{}", clone.display());
+        }
     }
 
     #[test]

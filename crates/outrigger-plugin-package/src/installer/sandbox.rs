@@ -64,6 +64,8 @@ pub(super) struct Installation<'a> {
     pub(super) environment: &'a [(std::ffi::OsString, std::ffi::OsString)],
     /// Its caches.
     pub(super) caches: &'a [PathBuf],
+    /// The hooks of its git.
+    pub(super) hooks: &'a Path,
     /// Its folder for temporary files.
     pub(super) temporary: PathBuf,
 }
@@ -83,6 +85,7 @@ impl Installation<'_> {
         policy.read.extend(named.map(PathBuf::from));
         policy.read.extend(files_named_in(&settings, &home));
         policy.read.extend(settings);
+        policy.read.push(self.hooks.to_owned());
         let local = self.package.and_then(local).map(|it| in_home(&it, &home));
         policy
             .read
