@@ -23,7 +23,6 @@ mod turn;
 pub use boot::flags::flags;
 pub use boot::options::{Boot, Shared};
 pub use boot::reviews::{review_options, verify_options};
-pub use boot::settings_file::{read_settings, write_grant, write_settings};
 pub use boot::setup::{policies, setup_plugins};
 pub use error::AgentError;
 pub use outrigger_config::TRUST_PROJECT;

@@ -17,6 +17,14 @@ pub enum ConfigError {
         /// Error of the operating system.
         reason: String,
     },
+    /// The file cannot be written.
+    #[error("cannot write {file}: {reason}")]
+    Write {
+        /// File.
+        file: String,
+        /// Error of the operating system.
+        reason: String,
+    },
     /// Not JSON with comments, or not TOML.
     #[error("{file}:{line}:{column}: not valid {language}: {message}")]
     Syntax {
@@ -145,6 +153,7 @@ impl Diagnose for ConfigError {
     fn code(&self) -> &'static str {
         match self {
             Self::Read { .. } => "config.read",
+            Self::Write { .. } => "config.write",
             Self::Syntax { .. } => "config.syntax",
             Self::Type { .. } => "config.type",
             Self::FileReference { .. } => "config.file_reference",
@@ -160,6 +169,9 @@ impl Diagnose for ConfigError {
         match self {
             Self::Read { .. } => {
                 Some("check that the file can be read by you and is UTF-8 text".into())
+            }
+            Self::Write { .. } => {
+                Some("check that you may write the file and its folder, and that the disk is not full".into())
             }
             Self::Syntax { hint, .. } => Some(hint.clone()),
             Self::Type { pointer, .. } if pointer.is_empty() => {

@@ -60,4 +60,5 @@ pub use redact::{
 pub use settings::Settings;
 pub use show::Shown;
 pub use toml::edit::{quoted, set_in_toml};
+pub use toml::file::{read_settings, write_grant, write_settings};
 pub use toml::strict::{place_in_toml, read_toml};

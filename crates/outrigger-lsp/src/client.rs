@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use outrigger_sandbox::Spec;
 use outrigger_sandbox::process_time::{Instant, sleep_until, timeout_at};
-use outrigger_sandbox::{Spawner, Spec};
 use serde_json::{Value, json};
 
+use crate::content::Content;
 use crate::documents::Documents;
 use crate::error::LspError;
-use crate::lsp::Limits;
+use crate::lsp::{Limits, Options};
 use crate::process::Process;
 use crate::{language, uri};
 
@@ -20,8 +21,6 @@ use crate::{language, uri};
 const SETTLING: Duration = Duration::from_millis(150);
 /// After this many silences in a row, a server is not waited for until it sends something.
 const SILENCES: u32 = 2;
-/// Maximum bytes of a file sent to servers.
-const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// Maximum number of files sent to one server.
 const MAX_FILES: usize = 2_000;
 /// Kinds of listed symbols (classes, functions, enums, interfaces, variables, constants, structs, methods).
@@ -49,6 +48,7 @@ struct SentFile {
 pub(crate) struct Client {
     process: Process,
     documents: Arc<Documents>,
+    content: Content,
     /// Held while a file is sent, so that versions are sent in order.
     sent: tokio::sync::Mutex<HashMap<PathBuf, SentFile>>,
     by_range: bool,
@@ -63,11 +63,11 @@ impl Client {
     ///
     /// # Errors
     /// Those of the process, and of `initialize`.
-    pub(crate) async fn start(
-        start: Start<'_>,
-        spawner: &Spawner,
-        limits: Limits,
-    ) -> Result<Self, LspError> {
+    pub(crate) async fn start(start: Start<'_>, options: &Options) -> Result<Self, LspError> {
+        let Options {
+            spawner, limits, ..
+        } = options;
+        let limits = *limits;
         let documents = Arc::new(Documents::new(
             start.id,
             start.options.clone(),
@@ -96,6 +96,7 @@ impl Client {
         Ok(Self {
             process,
             documents,
+            content: Content::new(&options.directory, &options.worktree, &options.may_see),
             sent: tokio::sync::Mutex::default(),
             by_range: change == Some(2),
             answers: diagnostic.is_some_and(|d| !d.is_null() && *d != Value::Bool(false)),
@@ -118,10 +119,13 @@ impl Client {
     pub(crate) async fn send(&self, path: &Path) -> Option<i64> {
         let mut files = self.sent.lock().await;
         let bytes = tokio::task::spawn_blocking({
-            let path = path.to_path_buf();
-            move || outrigger_files::read(&path, MAX_FILE_BYTES)
+            let (content, path) = (self.content.clone(), path.to_path_buf());
+            move || content.read(&path)
         });
-        let text = String::from_utf8_lossy(&bytes.await.ok()?.ok()?).into_owned();
+        let bytes = bytes.await.ok()?.inspect_err(|error| {
+            tracing::debug!("not sent to language servers: {}: {error}", path.display());
+        });
+        let text = String::from_utf8_lossy(&bytes.ok()?).into_owned();
         let uri = uri::of_path(path);
         let end = end_of(&text);
         let before = files.get(path).map(|file| (file.version, file.end));

@@ -7,6 +7,7 @@
 mod ask;
 mod client;
 mod config;
+mod content;
 mod documents;
 mod error;
 mod frames;
@@ -19,6 +20,8 @@ mod servers;
 mod uri;
 
 pub use config::{built_in, texts_at, variables_at};
+pub use content::MaySeeFn;
 pub use error::LspError;
 pub use lsp::{Limits, Lsp, Options, Status};
 pub use programs::{Programs, RefusalFn};
+pub use servers::TOOL_CHAINS;

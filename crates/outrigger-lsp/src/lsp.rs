@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::client::{Client, Start};
 use crate::config::{Initial, Server, program, servers};
+use crate::content::MaySeeFn;
 use crate::error::LspError;
 use crate::programs::Programs;
 
@@ -51,7 +52,7 @@ impl Default for Limits {
 }
 
 /// The start parameters of servers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Starts processes.
     pub spawner: Spawner,
@@ -65,6 +66,8 @@ pub struct Options {
     pub limits: Limits,
     /// Which programs may be started.
     pub programs: Programs,
+    /// Which files of the project are sent to servers.
+    pub may_see: MaySeeFn,
 }
 
 /// A server that was started, in the form of `GET /lsp`.
@@ -357,7 +360,7 @@ impl Lsp {
                     server: slot.server.id.clone(),
                     reason,
                 }),
-                None => Client::start(start, &options.spawner, options.limits).await,
+                None => Client::start(start, options).await,
             };
             match started {
                 Ok(client) => {

@@ -137,6 +137,47 @@ impl Needs {
     }
 }
 
+/// Variables that language servers and formatters get besides the harmless ones of every process: the locations of tool
+/// chains. None of them holds a secret; proxies and keys are named in `env` of the server that needs them.
+pub const TOOL_CHAINS: &[&str] = &[
+    "ASDF_DATA_DIR",
+    "ASDF_DIR",
+    "BUNDLE_GEMFILE",
+    "BUNDLE_PATH",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CONDA_PREFIX",
+    "DOTNET_CLI_HOME",
+    "DOTNET_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOARCH",
+    "GOBIN",
+    "GOCACHE",
+    "GOFLAGS",
+    "GOMODCACHE",
+    "GOOS",
+    "GOPATH",
+    "GOROOT",
+    "GOWORK",
+    "HEX_HOME",
+    "JAVA_HOME",
+    "JULIA_DEPOT_PATH",
+    "MIX_HOME",
+    "NODE_PATH",
+    "NVM_BIN",
+    "NVM_DIR",
+    "OPAM_SWITCH_PREFIX",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "PYTHONPATH",
+    "RUSTFLAGS",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

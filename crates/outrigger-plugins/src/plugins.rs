@@ -235,6 +235,12 @@ impl Plugins {
         self.0.registry.grant_missing(&id.0, grant)
     }
 
+    /// Returns whether these are command hooks that are not the user's own, but a project's or of a plugin of Claude Code.
+    #[must_use]
+    pub fn is_foreign_hook(&self, id: &PluginId) -> bool {
+        self.0.registry.is_foreign_hook(&id.0)
+    }
+
     /// Returns whether a plugin with this id is from a project. An unknown id is treated as a project's.
     #[must_use]
     pub fn is_of_project(&self, id: &str) -> bool {

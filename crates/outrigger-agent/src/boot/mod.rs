@@ -5,7 +5,6 @@ pub(crate) mod flags;
 pub(crate) mod notices;
 pub(crate) mod options;
 pub(crate) mod reviews;
-pub(crate) mod settings_file;
 pub(crate) mod setup;
 pub(crate) mod shutdown;
 pub(crate) mod start;

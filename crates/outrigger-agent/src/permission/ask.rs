@@ -297,7 +297,8 @@ impl AgentState {
                 // Every plugin that changed the answer needs the grant: a granted one that agrees does not vouch for another.
                 let changed = result.changed_by();
                 let lacks = |plugin| self.lacks(plugin, Grant::Approve, "may not approve it");
-                match changed.iter().find_map(lacks) {
+                let lacking = changed.iter().find_map(lacks);
+                match lacking.or_else(|| self.approved_beyond(&changed, request)) {
                     Some(lacking) => HookAnswer::AllowUngranted(Box::new(lacking)),
                     None => HookAnswer::Allow(changed),
                 }

@@ -61,11 +61,7 @@ impl AgentState {
         if !plugins.is_empty() {
             return plugins.iter().map(Actor::plugin).collect();
         }
-        let location = &self.project.location;
-        let root = match location.worktree.parent() {
-            Some(_) => &location.worktree,
-            None => &location.directory,
-        };
+        let root = self.project_root();
         let entry = format!("/{key}/{}", name.replace('~', "~0").replace('/', "~1"));
         let is_of_it = |at: &String| {
             at.strip_prefix(&entry)
@@ -80,6 +76,15 @@ impl AgentState {
             is_of_it(at) && file.is_some_and(|file| file.starts_with(root))
         });
         contributed.then_some(Actor::Project).into_iter().collect()
+    }
+
+    /// Returns the folder that commands may write: a worktree of `/` is not a project.
+    pub(super) fn project_root(&self) -> &Path {
+        let location = &self.project.location;
+        match location.worktree.parent() {
+            Some(_) => &location.worktree,
+            None => &location.directory,
+        }
     }
 
     /// Returns who makes the calls of a model: the plugin that speaks for it, or the model itself.
@@ -170,8 +175,18 @@ impl AgentState {
 
     /// Returns whether a plugin could not do the action itself.
     fn is_beyond(&self, plugin: &PluginId, ask: &PermissionAsk) -> bool {
+        self.is_beyond_in(&self.project.location.worktree, plugin, ask)
+    }
+
+    /// Like [`Self::is_beyond`], for a process that may write this folder.
+    pub(super) fn is_beyond_in(
+        &self,
+        folder: &Path,
+        plugin: &PluginId,
+        ask: &PermissionAsk,
+    ) -> bool {
         let worktree = &self.project.location.worktree;
-        let own = || self.plugins.host.plugin_reach(plugin, worktree);
+        let own = || self.plugins.host.plugin_reach(plugin, folder);
         match ask.permission.as_str() {
             reading if READING.contains(&reading) => {
                 let is_kept = |it: &String| reading == "read" && self.is_kept_from_plugins(it);

@@ -267,7 +267,8 @@ impl CallHost {
         self.stored_rules().unwrap_or_default()
     }
 
-    /// Returns whether the user must be asked although the tool itself asks nothing, since a plugin sent the prompt.
+    /// Returns whether the user must be asked although the tool itself asks nothing, since a plugin sent the prompt, or
+    /// a command hook of others changed the call.
     fn is_prompted(&self) -> bool {
         let ask = PermissionAsk {
             permission: self.call.tool.clone(),
@@ -275,8 +276,11 @@ impl CallHost {
         };
         let causes = self.causes();
         let (state, tool) = (&self.state, self.own_tool());
-        state.is_loud(&self.call.tool, tool)
-            && state.prompted_without_grant(&causes, tool, &ask).is_some()
+        let causes_it = || {
+            state.changed_beyond(&causes, &ask).is_some()
+                || state.prompted_without_grant(&causes, tool, &ask).is_some()
+        };
+        state.is_loud(&self.call.tool, tool) && causes_it()
     }
 
     /// Returns the audit data of the call besides its record.
@@ -331,11 +335,12 @@ impl CallHost {
         let causes = self.causes();
         let tool = self.own_tool();
         let prompted = self.state.prompted_without_grant(&causes, tool, ask);
+        let ungranted = prompted.or_else(|| self.state.changed_beyond(&causes, ask));
         let hook = match ask.permission.as_str() {
             EXTERNAL_DIRECTORY => None,
             _ => lock(&self.requires_approval).take(),
         };
-        prompted.map(ApprovalReason::Ungranted).or(hook)
+        ungranted.map(ApprovalReason::Ungranted).or(hook)
     }
 
     fn started_subagent(&self, id: &SessionId, model: &ModelRef, request: &SubagentRequest) {

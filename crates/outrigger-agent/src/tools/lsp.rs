@@ -12,47 +12,6 @@ pub use outrigger_lsp::Status as LspStatus;
 use crate::boot::options::Boot;
 use crate::state::{Agent, AgentState};
 
-/// Additional variables for language servers and formatters: the locations of tool chains. None of them holds a secret;
-/// proxies and keys are named in `env` of the server that needs them.
-const TOOL_CHAINS: &[&str] = &[
-    "ASDF_DATA_DIR",
-    "ASDF_DIR",
-    "BUNDLE_GEMFILE",
-    "BUNDLE_PATH",
-    "CARGO_HOME",
-    "CARGO_TARGET_DIR",
-    "CONDA_PREFIX",
-    "DOTNET_CLI_HOME",
-    "DOTNET_ROOT",
-    "GEM_HOME",
-    "GEM_PATH",
-    "GOARCH",
-    "GOBIN",
-    "GOCACHE",
-    "GOFLAGS",
-    "GOMODCACHE",
-    "GOOS",
-    "GOPATH",
-    "GOROOT",
-    "GOWORK",
-    "HEX_HOME",
-    "JAVA_HOME",
-    "JULIA_DEPOT_PATH",
-    "MIX_HOME",
-    "NODE_PATH",
-    "NVM_BIN",
-    "NVM_DIR",
-    "OPAM_SWITCH_PREFIX",
-    "PYENV_ROOT",
-    "PYENV_VERSION",
-    "PYTHONPATH",
-    "RUSTFLAGS",
-    "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "VIRTUAL_ENV",
-    "VOLTA_HOME",
-];
-
 /// Variables of a process.
 pub(crate) type Environment = Vec<(OsString, OsString)>;
 
@@ -62,7 +21,7 @@ pub(crate) fn environment(boot: &Boot) -> Environment {
         .env
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    outrigger_sandbox::env::allow_list_of(env, TOOL_CHAINS)
+    outrigger_sandbox::env::allow_list_of(env, outrigger_lsp::TOOL_CHAINS)
 }
 
 /// Returns whether the tool `lsp` is offered: OpenCode's variable for it, or the one for all of its experiments.

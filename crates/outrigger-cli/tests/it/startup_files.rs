@@ -247,3 +247,28 @@ fn a_plugins_patch_changes_no_such_file() {
         .json(200);
     assert!(is_planted(&world, ".envrc"));
 }
+
+/// No list names all files that can start a program. A rule that names one replaces the question. Attempt 1478 of
+/// docs/bypass/attempts.toml.
+#[test]
+fn hidden_files_of_the_home_folder_need_a_person() {
+    for (file, named, is_written) in [
+        (".kube/config", false, false),
+        (".docker/cli-plugins/docker-x", false, false),
+        (".unknown", false, false),
+        (".unknown", true, true),
+        (".cache/x", false, true),
+        ("notes.txt", false, true),
+    ] {
+        let world = World::new([done()]);
+        let path = world.home().join(file);
+        let (tool, input) = write(&path.display().to_string());
+        world.mock.when("do it", turn([call(tool, input)]));
+        if named {
+            let rule = json!({ "~/.unknown": "allow" });
+            world.config(json!({ "permission": { "edit": rule } }));
+        }
+        world.run(&["--auto", "do it"]);
+        assert_eq!(path.exists(), is_written, "{file}");
+    }
+}

@@ -3,6 +3,7 @@
 It reports a diagnostic for each line of a document that holds the word `error` (severity 1) or `warning` (2).
 """
 import json
+import os
 import sys
 import time
 
@@ -73,6 +74,10 @@ if mode == "huge":
     sys.stdout.write("Content-Length: 999999999\r\n\r\n")
     sys.stdout.flush()
     time.sleep(3600)
+
+if mode == "links":
+    os.unlink("a.txt")
+    os.symlink("../outside.txt", "a.txt")
 
 note("start")
 while True:

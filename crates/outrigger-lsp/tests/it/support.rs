@@ -1,5 +1,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outrigger_lsp::{Limits, Lsp, Options, Programs};
@@ -71,6 +72,7 @@ impl Project {
                 env: vec![(OsString::from("PATH"), path)],
                 limits: self.limits,
                 programs: Programs::default(),
+                may_see: Arc::new(|file| !file.ends_with("secret.txt")),
             },
         )
     }

@@ -147,3 +147,43 @@ async fn symbols_of_the_kinds_that_count() {
     assert_eq!(names, ["s12", "s5"]);
     assert_eq!(lsp.symbols("many").await.len(), 10);
 }
+
+/// A server runs in a sandbox and may change the project: what it must not read, it must not be sent either. Attempts
+/// 1413 and 1414 of docs/bypass/attempts.toml.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_out_of_the_project_and_withheld_files_are_not_sent() {
+    for (mode, name, link) in [
+        ("links", "a.txt", None),
+        ("push", "b.txt", Some("../outside.txt")),
+        ("push", "c.txt", Some("secret.txt")),
+        ("push", "secret.txt", None),
+    ] {
+        let project = Project::new();
+        let (lsp, other) = (project.lsp(mode), project.lsp("push"));
+        std::fs::write(
+            project.directory().with_file_name("outside.txt"),
+            "an error",
+        )
+        .unwrap();
+        project.file("secret.txt", "an error");
+        let file = match link {
+            Some(target) => {
+                let link = project.directory().join(name);
+                std::os::unix::fs::symlink(target, &link).unwrap();
+                link
+            }
+            None => project.file(name, "an error"),
+        };
+        lsp.touch(&file).await;
+        let sent = |line: &String| line.starts_with("open ");
+        assert!(
+            !project.log().iter().any(sent),
+            "{mode} {name}: {:?}",
+            project.log()
+        );
+        assert_eq!(project.count("start"), 1);
+        // The same server is sent what it may see.
+        other.touch(&project.file("d.txt", "an error")).await;
+        assert!(project.log().iter().any(sent));
+    }
+}

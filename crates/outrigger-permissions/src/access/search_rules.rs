@@ -4,12 +4,12 @@ use std::fs::Metadata;
 use std::path::Path;
 use std::sync::Arc;
 
-use outrigger_protocol::permission::Action;
+use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::{Forbids, SandboxError, Spawner};
 use outrigger_tools::DecideRead;
 
 use super::identity::Denied;
-use super::{Operation, PathRules};
+use super::{Access, Operation, PathRules};
 use crate::deny_policy::is_forbidden;
 
 /// Decides about reading each file, under any name.
@@ -57,6 +57,14 @@ impl SearchRules {
     pub fn with_denies(mut self, rules: PathRules) -> Self {
         self.denies = Some(Box::new(Self::new(rules)));
         self
+    }
+
+    /// Returns whether an agent with these rules reads a file without being asked. Walks the project if a rule denies
+    /// certain files: blocking.
+    #[must_use]
+    pub fn allow(access: &Access, rules: &[Rule], spawner: &Spawner, file: &Path) -> bool {
+        let rules = Self::new(access.rules(&[rules])).with_policy(spawner);
+        rules.of(file) == Action::Allow
     }
 
     fn is_denied(&self, of: impl Fn(&Self) -> bool) -> bool {

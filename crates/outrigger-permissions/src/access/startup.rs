@@ -33,6 +33,7 @@ const BY_SYSTEM: &str = "it is part of the system";
 const AT_LOGIN: &str = "it is used at your next login or the next start of a program";
 const BY_SETTINGS: &str =
     "settings of this folder run it, and they are trusted with what it holds now";
+const BY_PROGRAMS: &str = "programs obey hidden files of the home folder";
 const BY_OPENCODE: &str =
     "OpenCode takes keys from it, and settings from the servers that it names, when it starts next";
 const IS_OURS: &str = "it is Outrigger's own or the runtime of plugins";
@@ -204,6 +205,19 @@ impl Access {
                     runs: found.1,
                 })
             })
+            .or_else(|| self.of_home(path).filter(|_| root.is_none()))
+    }
+
+    /// Detects the settings of programs in the home folder. No list names all that can start a program (`~/.kube/config`,
+    /// `~/.docker/cli-plugins`, `~/.gemrc`), so a hidden file that is not a cache is taken for one.
+    fn of_home(&self, path: &Path) -> Option<Startup> {
+        let home = &self.outside.folders.as_ref()?.home;
+        let first = path.strip_prefix(home).ok()?.iter().next()?;
+        let is_hidden = first.as_encoded_bytes().starts_with(b".") && first != ".cache";
+        named_file(path).filter(|_| is_hidden).map(|it| Startup {
+            runs: BY_PROGRAMS,
+            ..it
+        })
     }
 
     /// Detects files that git reads outside a `.git` folder: in a bare repository, in that of a linked worktree or submodule, or

@@ -216,10 +216,10 @@ fn host(package: &str) -> Option<&str> {
     authority.rsplit('@').next()
 }
 
-/// Returns the siblings of a user's package in a folder, which it may name (`"dependencies": {"x": "file:../x"}`): never
-/// all of the home folder, and nothing of its hidden folders.
+/// Returns the siblings of a user's package, which it may name (`"dependencies": {"x": "file:../x"}`): never all of the home
+/// folder, and nothing of its hidden folders.
 fn neighbours(path: &Path, home: &Path) -> Option<PathBuf> {
-    let folder = path.parent().filter(|_| path.is_dir())?;
+    let folder = path.parent()?;
     let below = folder.strip_prefix(home).ok();
     let first = below.and_then(|it| it.iter().next());
     let is_hidden = first.is_some_and(|it| it.as_encoded_bytes().starts_with(b"."));

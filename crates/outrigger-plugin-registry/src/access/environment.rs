@@ -54,8 +54,14 @@ const STEERING: &[&str] = &[
     "GO", "SSL", "PG", "EXEC", "BIN", "EDITOR", "PAGER", "HIST", "PROFILE", "STARTUP", "ENV",
     "SHELL", "LOCAL",
 ];
-/// Outrigger's own variables, and those that are replaced for every process.
-const OURS: [&str; 3] = ["OUTRIGGER_", "XDG_", "OPENCODE_SERVER_"];
+/// Outrigger's own variables, those that are replaced for every process, and the one that holds a whole configuration with
+/// its keys, of which the `config` hook shows a plugin the redacted form.
+const OURS: [&str; 4] = [
+    "OUTRIGGER_",
+    "XDG_",
+    "OPENCODE_SERVER_",
+    "OPENCODE_CONFIG_CONTENT",
+];
 /// Variables that name folders of the system and of the user, not files for a plugin.
 const PLACES: [&str; 9] = [
     "PATH", "HOME", "PWD", "OLDPWD", "SHELL", "TMPDIR", "MAIL", "_", "INFOPATH",
@@ -255,6 +261,7 @@ mod tests {
                 false,
             ),
             ("ACME_ID", "ghp1234567890abcdefghij", false),
+            ("OPENCODE_CONFIG_CONTENT", "{}", false),
             ("NIX_CONFIG", "cores = 4", false),
             (
                 "ACME_FLAGS",

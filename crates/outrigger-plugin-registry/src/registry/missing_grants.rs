@@ -3,6 +3,9 @@
 use outrigger_plugin_package::Source;
 
 use super::{COMMAND_GROUP, Plugin, Registry};
+
+/// Identifier of the command hooks in the user's own settings.
+const USERS_HOOKS: &str = "claude:user";
 use crate::access::user_grants::{Grant, grant_key};
 
 impl Registry {
@@ -17,6 +20,13 @@ impl Registry {
         named
             .find(|plugin| !plugin.rules.grants(grant) && !is_command_hook(plugin))
             .map(Plugin::grant_key)
+    }
+
+    /// Implements `Plugins::is_foreign_hook` of the plugin host.
+    pub fn is_foreign_hook(&self, id: &str) -> bool {
+        let table = self.read();
+        let mut named = table.plugins.iter().filter(|it| it.id == id);
+        named.any(|it| it.group == Some(COMMAND_GROUP) && it.id != USERS_HOOKS)
     }
 
     /// Implements `Plugins::is_of_project` of the plugin host.

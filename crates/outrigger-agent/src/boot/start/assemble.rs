@@ -1,13 +1,16 @@
 //! Assembles the agent from its parts and connects the sources of its reports.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use outrigger_config::skills::Skill;
+use outrigger_lsp::Lsp;
 use outrigger_mcp::McpServers;
 use outrigger_mcp_tools::SkillServers;
 use outrigger_models::Models;
-use outrigger_permissions::access::{Access, startup};
+use outrigger_permissions::access::{Access, SearchRules, startup};
+use outrigger_permissions::agents;
 use outrigger_permissions::command_sandbox;
 use outrigger_permissions::pinned_rules::UserRules;
 use outrigger_permissions::sandbox_policy::Withheld;
@@ -64,7 +67,7 @@ impl Bootstrap {
             server_launcher: Arc::clone(&self.helpers.launcher),
             skill_servers: SkillServers::default(),
             formatters: self.helpers.formatters(&self.owner(), env.clone()),
-            lsp: self.helpers.language_servers(&self.owner(), env),
+            lsp: self.language_servers(&catalog, env),
             terminals: Ptys::default(),
         };
         let permissions = PermissionServices {
@@ -103,6 +106,19 @@ impl Bootstrap {
         });
         bridge.connect(&state);
         state
+    }
+
+    /// Returns the language servers, which see the files that the default agent reads without being asked.
+    fn language_servers(&self, catalog: &Catalog, env: lsp::Environment) -> Lsp {
+        let default =
+            agents::default_name(&catalog.agents, self.config.config.default_agent.as_deref());
+        let agent = default.and_then(|name| catalog.agents.get(&name));
+        let rules = agent.map_or(Vec::new(), |agent| agent.permission.clone());
+        let (access, spawner) = (self.access(), self.spawner.clone());
+        let may_see =
+            Arc::new(move |file: &Path| SearchRules::allow(&access, &rules, &spawner, file));
+        let helpers = &self.helpers;
+        helpers.language_servers(&self.owner(), env, may_see)
     }
 
     fn access(&self) -> Access {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
-use outrigger_lsp::{Lsp, Programs};
+use outrigger_lsp::{Lsp, MaySeeFn, Programs};
 use outrigger_mcp_tools::{ServerLauncher, Spawners};
 use outrigger_permissions::command_sandbox::{self, Process, Temporary, network};
 use outrigger_permissions::helper_sandbox::HelperSandbox;
@@ -88,8 +88,13 @@ impl Helpers {
         Formatters::new(configured, owner.location, &spawner, env).with_programs(programs)
     }
 
-    /// Returns the language servers; none is started yet.
-    pub(super) fn language_servers(&self, owner: &Owner<'_>, env: lsp::Environment) -> Lsp {
+    /// Returns the language servers; none is started yet. `may_see` decides which files are sent to them.
+    pub(super) fn language_servers(
+        &self,
+        owner: &Owner<'_>,
+        env: lsp::Environment,
+        may_see: MaySeeFn,
+    ) -> Lsp {
         Lsp::new(
             owner.config.config.lsp.as_ref(),
             outrigger_lsp::Options {
@@ -99,6 +104,7 @@ impl Helpers {
                 env,
                 limits: outrigger_lsp::Limits::default(),
                 programs: self.programs("lsp"),
+                may_see,
             },
         )
     }

@@ -69,12 +69,8 @@ impl Agent {
         let Some(grant) = Grant::of_key(&missing.grant) else {
             return Ok(None);
         };
-        let file = crate::boot::settings_file::write_grant(
-            &self.state.project.folders,
-            &missing.name,
-            grant,
-            true,
-        )?;
+        let file = self.state.project.folders.settings();
+        outrigger_config::write_grant(&file, &missing.name, grant.key(), true)?;
         if let Some(session) = session {
             let what = format!("{} of the plugin {}", missing.grant, missing.plugin);
             self.state.audit_grant(&session, &what, &[]);

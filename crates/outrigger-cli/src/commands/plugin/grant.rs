@@ -25,7 +25,9 @@ pub(crate) fn run(global: &Global, args: &GrantArgs) -> Result<u8, Failure> {
         })
     });
     for grant in grants.collect::<Result<Vec<_>, _>>()? {
-        let file = outrigger_agent::write_grant(&boot.folders, &name, grant, !args.revoke)?;
+        let file = boot.folders.settings();
+        outrigger_config::write_grant(&file, &name, grant.key(), !args.revoke)
+            .map_err(|error| Failure::of(&error))?;
         let done = if args.revoke {
             "taken from"
         } else {

@@ -1,7 +1,7 @@
 //! `outrigger plugin enable` and `disable`: the switch of a plugin in the user's own `outrigger.toml` (C7, D3).
 
-use outrigger_agent::{ProjectLocation, read_settings, write_settings};
-use outrigger_config::{quoted, set_in_toml};
+use outrigger_agent::ProjectLocation;
+use outrigger_config::{quoted, read_settings, set_in_toml, write_settings};
 use outrigger_kernel::admission::{Reason, Source, bundled};
 use outrigger_plugins::SnapshotEntry;
 use outrigger_protocol::diagnose::Diagnose;
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     let key = key(&named, id, on);
     let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     let file = boot.folders.settings();
-    let mut text = read_settings(&file)?;
+    let mut text = read_settings(&file).map_err(|e| Failure::of(&e))?;
     let name = file.display().to_string();
     let set = |text: &str, path: &[&str], value: &str| {
         set_in_toml(text, &name, path, value)
@@ -68,7 +68,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
         let list = format!("[{}]", list.join(", "));
         text = set(&text, &["discovery", "allow"], &list)?;
     }
-    write_settings(&file, &text)?;
+    write_settings(&file, &text).map_err(|e| Failure::of(&e))?;
     let after = outrigger_agent::plugin_snapshot(&boot)?;
     out(&format!("written to {name}\n"));
     out(&super::snapshot::explain(&after, id)?);

@@ -65,7 +65,8 @@ pub struct Guard {
     pub hosts: Vec<String>,
     /// Further permitted origins of pages.
     pub cors: Vec<String>,
-    /// Pages of OpenCode and of other servers on this machine are permitted, as in OpenCode.
+    /// Desktop applications are permitted and, with a password, pages of OpenCode and of other servers on this machine, as in
+    /// OpenCode.
     pub has_pages: bool,
     /// How our own page signs in, if it must.
     pub page: Option<Arc<PageSession>>,
@@ -134,8 +135,9 @@ impl Guard {
             "http" | "https" if own => true,
             _ if !self.has_pages => false,
             "http" | "https" if name == "tauri.localhost" => true,
-            "http" => is_local(name),
-            // OpenCode's own pages; without a password only the user's.
+            // Without a password, a page of a development server that the model started would be a client.
+            "http" => self.login.is_some() && is_local(name),
+            // OpenCode's own pages.
             "https" => {
                 self.login.is_some() && (name == "opencode.ai" || name.ends_with(".opencode.ai"))
             }

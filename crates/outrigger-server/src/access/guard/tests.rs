@@ -385,8 +385,20 @@ async fn pages_by_table() {
         login: None,
         ..guard("127.0.0.1")
     };
-    let page = [("host", "localhost"), ("origin", "https://app.opencode.ai")];
-    assert_eq!(asked(open, "GET", "/x", &page).await.status(), 403);
+    // Attempt 1477 of docs/bypass/attempts.toml.
+    for (origin, status) in [
+        ("https://app.opencode.ai", 403),
+        ("http://localhost:3000", 403),
+        ("http://127.0.0.1:3000", 403),
+        ("http://[::1]:3000", 403),
+        ("http://localhost", 200),
+        ("tauri://localhost", 200),
+        ("https://my.page", 200),
+    ] {
+        let page = [("host", "localhost"), ("origin", origin)];
+        let response = asked(open.clone(), "GET", "/x", &page).await;
+        assert_eq!(response.status(), status, "{origin}");
+    }
     // What a page may send is answered without a password, and only to pages that may send requests.
     for (origin, status) in [("http://localhost:3000", 204), ("http://evil.example", 403)] {
         let headers = [
