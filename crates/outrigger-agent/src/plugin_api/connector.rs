@@ -90,8 +90,8 @@ impl Provider for Broken {
     }
 }
 
-/// A plugin that executes: its tool with the connector's name is called with the contract and the arguments. Looked up at
-/// each call, since plugins start and stop.
+/// A plugin of the user's that executes: its tool with the connector's name is called with the contract and the arguments. Looked up
+/// at each call, since plugins start and stop.
 struct Executor {
     owner: Weak<AgentState>,
     plugin: String,
@@ -117,10 +117,16 @@ impl Executor {
                 "the manifest of the plugin {plugin} does not name it under `provides.connectors`"
             ));
         }
-        let mut tools = plugins.host.tools().into_iter();
+        let mut tools = plugins.host.tools();
+        tools.retain(|entry| entry.spec.source == source && entry.spec.name == *name);
+        let is_of_project = !tools.is_empty() && tools.iter().all(|entry| entry.is_local);
         tools
-            .find(|entry| entry.spec.source == source && entry.spec.name == *name)
+            .into_iter()
+            .find(|entry| !entry.is_local)
             .ok_or_else(|| match status {
+                _ if is_of_project => format!(
+                    "the plugin {plugin} is the project's, and only a plugin of yours can execute calls; name it in your own opencode.json to make it yours"
+                ),
                 None => format!("there is no plugin {plugin}; `outrigger plugin list` shows the plugins"),
                 Some(status) => format!(
                     "the plugin {plugin} ({}) provides no tool `{name}`, which the connector would call",
@@ -151,7 +157,8 @@ impl Provider for Executor {
     }
 }
 
-/// Returns whether a plugin's tool is called for a connector and therefore not offered to the model.
+/// Returns whether a plugin's tool is called for a connector and therefore not offered to the model. The user's connectors call no
+/// plugin of a project, even one of the same name.
 pub(crate) fn is_executor(config: &Loaded, entry: &PluginToolEntry) -> bool {
     let connector = config
         .settings
@@ -159,5 +166,5 @@ pub(crate) fn is_executor(config: &Loaded, entry: &PluginToolEntry) -> bool {
         .connectors
         .get(&entry.spec.name);
     let plugin = connector.and_then(|connector| connector.plugin.as_deref());
-    plugin.is_some() && entry.spec.source.strip_prefix("plugin:") == plugin
+    !entry.is_local && plugin.is_some() && entry.spec.source.strip_prefix("plugin:") == plugin
 }
