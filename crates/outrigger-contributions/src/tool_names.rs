@@ -8,9 +8,10 @@ use outrigger_tools::builtin;
 /// invalid call.
 const RESERVED: [&str; 3] = ["question", "todowrite", "invalid"];
 
-/// Returns the tools that cannot be registered because of their names, by index in the list of tools, and why.
+/// Returns the tools that cannot be registered because of their names, by index in the list of tools, and why. `is_users`: whether a
+/// tool of the user's plugins and MCP servers has the name, or had it.
 #[must_use]
-pub fn refused(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
+pub fn refused(tools: &[PluginToolEntry], is_users: impl Fn(&str) -> bool) -> Vec<(usize, String)> {
     let tools = tools.iter().enumerate();
     tools
         .clone()
@@ -20,17 +21,32 @@ pub fn refused(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
                 .iter()
                 .any(|it| name.trim().eq_ignore_ascii_case(it));
             if is_reserved {
-                return Some((index, "a plugin cannot replace the bundled tool of that name".into()));
+                return Some((
+                    index,
+                    "a plugin cannot replace the bundled tool of that name".into(),
+                ));
             }
             if let Some(why) = refused_name(name) {
                 return Some((index, why.to_owned()));
             }
-            let of_user = tools
+            if !tool.is_local {
+                return None;
+            }
+            let mut of_user = tools
                 .clone()
                 .map(|(_, it)| it)
-                .find(|it| it.spec.name == *name && tool.is_local && !it.is_local)?;
-            let owner = &of_user.spec.source;
-            Some((index, format!("your plugin {owner} already has a tool of this name; a project plugin cannot replace it")))
+                .filter(|it| it.spec.name == *name && !it.is_local);
+            let owner = match of_user.next() {
+                Some(of_user) => format!("your plugin {}", of_user.spec.source),
+                None if is_users(name) => "a plugin or an MCP server of yours".to_owned(),
+                None => return None,
+            };
+            Some((
+                index,
+                format!(
+                    "{owner} already has a tool of this name; a project plugin cannot replace it"
+                ),
+            ))
         })
         .collect()
 }

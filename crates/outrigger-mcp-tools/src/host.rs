@@ -34,6 +34,8 @@ pub trait McpHost: Send + Sync {
         &'a self,
         skill: &'a Skill,
     ) -> BoxFuture<'a, Result<Option<SandboxOverride>, String>>;
+    /// Returns whether a project has a part in a server: its files or a plugin of it added or changed the entry.
+    fn is_of_project(&self, server: &str) -> bool;
     /// Reports a registered tool, so that the user's settings are applied to it.
     fn registered(&self, tool: &str);
 }

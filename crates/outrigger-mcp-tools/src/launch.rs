@@ -129,6 +129,22 @@ impl ServerLauncher {
         })
     }
 
+    /// Returns whether files of the project define the server, or change the user's entry.
+    #[must_use]
+    pub fn is_of_project(&self, server: &str) -> bool {
+        let all = &self.config.config.mcp;
+        let users = self.config.users.as_ref().map_or(all, |it| &it.mcp);
+        let of_claude = || {
+            let (servers, _) = self.config.claude_servers();
+            servers.iter().any(|it| it.name == server)
+        };
+        match (all.get(server), users.get(server)) {
+            (Some(entry), users) => users != Some(entry),
+            (None, Some(_)) => false,
+            (None, None) => of_claude(),
+        }
+    }
+
     fn origin(&self, request: &LaunchRequest) -> Origin {
         let (name, entry) = (&request.server, &request.entry);
         if self

@@ -52,6 +52,7 @@ pub fn register(host: &Arc<dyn McpHost>) {
         }
         !is_ours
     });
+    leave_to_user(&**host, &mut tools);
     let shared = shared(
         tools
             .iter()
@@ -85,6 +86,34 @@ pub fn register(host: &Arc<dyn McpHost>) {
         }
         register_one(&**host, tool);
     }
+}
+
+/// Removes tools of the project's servers whose names tools of the user's plugins and servers have, or had since the program started:
+/// the user's rules for those would be for the project's. Keeps the names of the user's servers.
+fn leave_to_user(host: &dyn McpHost, tools: &mut Vec<McpTool>) {
+    let mut of_project: BTreeMap<String, bool> = BTreeMap::new();
+    for tool in tools.iter() {
+        let server = &tool.tool.server;
+        let is_of_project = *of_project
+            .entry(server.clone())
+            .or_insert_with(|| host.is_of_project(server));
+        if !is_of_project {
+            host.runtime().keep_for_user(&tool.spec.name);
+        }
+    }
+    tools.retain(|tool| {
+        let is_kept = of_project.get(&tool.tool.server) == Some(&true)
+            && host.runtime().is_kept_for_user(&tool.spec.name);
+        if is_kept {
+            tracing::warn!(
+                "[{}] its tool {} is skipped: a plugin or an MCP server of yours has a tool of that name, which a project's \
+                 server cannot replace; rename the server to use it",
+                tool.spec.source,
+                tool.spec.name
+            );
+        }
+        !is_kept
+    });
 }
 
 /// Returns names that tools of several servers share (`tool` of `a_b`, `b_tool` of `a`). Whichever was registered would act for the other,

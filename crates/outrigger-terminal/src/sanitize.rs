@@ -5,7 +5,7 @@
 //! and the like, `\u009b` for those without a symbol, which is the same character in JSON. Only line ends, tabs and the plain
 //! colours of `COLOURS` are sent.
 //!
-//! Questions, and names in lists, are stricter: see [`name`] and [`question`].
+//! Questions, and names in lists, are stricter: see [`name`], [`one_line`] and [`question`].
 
 /// SGR parameters that are sent: bold, faint, italic, underlined, foreground colours that are readable on black and on white,
 /// and their resets. None that conceals (8), inverts (7) or sets the background.
@@ -29,6 +29,15 @@ pub fn name(text: &str) -> String {
         }
         shown
     })
+}
+
+/// Formats one line of a list, with its line end, like [`name`]: nothing in it can begin another line, which would be as one of the
+/// program's own.
+#[must_use]
+pub fn one_line(text: std::fmt::Arguments<'_>) -> String {
+    let mut line = name(&text.to_string());
+    line.push('\n');
+    line
 }
 
 /// Like [`name`], for a question to the user, which may have several lines.

@@ -11,6 +11,7 @@ mod result;
 mod stage;
 mod stages;
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -44,6 +45,8 @@ pub struct ToolRuntime {
     bundled: RwLock<Vec<Entry>>,
     routes: RwLock<Arc<Routes>>,
     listeners: RwLock<Arc<Vec<Listener>>>,
+    /// Names that tools of the user's plugins and servers have or had: no tool of a project takes them.
+    users: RwLock<BTreeSet<String>>,
     same: Same,
 }
 

@@ -7,7 +7,7 @@ use outrigger_agent::ProjectLocation;
 use crate::args::{ConfigCommand, Global};
 use crate::failure::Failure;
 use crate::terminal::progress::Line;
-use crate::terminal::{err, out};
+use crate::terminal::{entry, err, one_line, out};
 
 /// Runs the command. No plugin is started, so this is the configuration before `config` hooks.
 pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Failure> {
@@ -17,7 +17,7 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
         if counted.is_empty() {
             out("the settings of this project are unchanged\n")
         } else {
-            out(&format!("accepted: {}\n", counted.join(", ")))
+            out(&one_line(format_args!("accepted: {}", counted.join(", "))))
         }
         return Ok(0);
     };
@@ -28,13 +28,13 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
         return Ok(0);
     }
     for shown in loaded.show().into_iter().chain(loaded.show_settings()) {
-        out(&format!(
-            "{} = {}  ({})\n",
+        out(&one_line(format_args!(
+            "{} = {}  ({})",
             shown.name, shown.value, shown.origin
-        ));
+        )));
     }
     for problem in &loaded.problems {
-        err(&format!("warning: {problem}\n"));
+        err(&entry(&format!("warning: {problem}")));
     }
     Ok(0)
 }
@@ -57,13 +57,13 @@ pub(crate) fn trust(
         } else {
             "was not trusted"
         };
-        out(&format!("{folder} {text}\n"));
+        out(&one_line(format_args!("{folder} {text}")));
         return Ok(0);
     }
     let asks = outrigger_agent::trust_folder(&boot)?;
     let frame = crate::consent::folder_details(&asks);
     if asks.sections.is_empty() {
-        out(&format!("nothing in {folder} needs trust\n"))
+        out(&one_line(format_args!("nothing in {folder} needs trust")))
     } else {
         out(&format!(
             "{}{folder} is trusted until its settings change\n",

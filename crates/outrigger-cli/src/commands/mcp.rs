@@ -13,7 +13,7 @@ use crate::commands::settings_file::SettingsFile;
 use crate::exit;
 use crate::failure::Failure;
 use crate::terminal::progress::Line;
-use crate::terminal::{err, out};
+use crate::terminal::{self, err, one_line, out};
 
 /// Runs the command.
 pub(crate) async fn mcp(global: &Global, command: McpCommand) -> Result<u8, Failure> {
@@ -72,16 +72,20 @@ pub(crate) fn starts(placement: &McpPlacement) -> String {
 }
 
 fn entry(status: &McpStatus, auth: Option<AuthState>) -> String {
-    let mut text = format!("{:<12} {}", word(status.state), status.name);
+    let mut text = format!(
+        "{:<12} {}",
+        word(status.state),
+        terminal::name(&status.name)
+    );
     if !status.transport.is_empty() {
-        text.push_str(&format!("  {}", status.transport));
+        text.push_str(&format!("  {}", terminal::name(&status.transport)));
     }
     if auth == Some(AuthState::Authenticated) {
         text.push_str("  logged in");
     }
     text.push('\n');
     let mut line = |name: &str, value: &str| {
-        text.push_str(&format!("             {name:<6} {value}\n"));
+        text.push_str(&one_line(format_args!("             {name:<6} {value}")));
     };
     if let Some(server) = &status.server {
         line("server", server);
@@ -114,7 +118,7 @@ async fn auth(global: &Global, name: Option<String>) -> Result<u8, Failure> {
                 Some(AuthState::Expired) => "expired",
                 Some(AuthState::NotAuthenticated) => "not logged in",
             };
-            text.push_str(&format!("{state:<14} {}\n", status.name));
+            text.push_str(&one_line(format_args!("{state:<14} {}", status.name)));
         }
         agent.shutdown().await;
         if text.is_empty() {
@@ -131,10 +135,10 @@ async fn auth(global: &Global, name: Option<String>) -> Result<u8, Failure> {
     agent.shutdown().await;
     let status = result?;
     if status.state == McpState::Connected {
-        out(&format!(
-            "logged in at {name}: {} tools\n",
+        out(&one_line(format_args!(
+            "logged in at {name}: {} tools",
             status.tools.len()
-        ));
+        )));
         return Ok(0);
     }
     out(&entry(&status, None));
@@ -154,7 +158,7 @@ fn logout(global: &Global, name: &str) -> Result<u8, Failure> {
             )
         })?;
     if removed {
-        out(&format!("logged out of {name}\n"));
+        out(&one_line(format_args!("logged out of {name}")));
         return Ok(0);
     }
     Err(Failure::new(
@@ -181,7 +185,10 @@ async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, 
             } else {
                 "not allowed"
             };
-            out(&format!("{word:<12} {name}  {}\n", server.written));
+            out(&one_line(format_args!(
+                "{word:<12} {name}  {}",
+                server.written
+            )));
         }
         return Ok(0);
     };
@@ -197,10 +204,13 @@ async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, 
     };
     if revoke {
         allowed.revoke(server).map_err(failed)?;
-        out(&format!("{name} is not allowed any more\n"));
+        out(&one_line(format_args!("{name} is not allowed any more")));
     } else {
         allowed.allow(server).map_err(failed)?;
-        out(&format!("{name} is allowed: {}\n", server.written));
+        out(&one_line(format_args!(
+            "{name} is allowed: {}",
+            server.written
+        )));
     }
     Ok(0)
 }
@@ -252,9 +262,9 @@ async fn debug(global: &Global, name: &str) -> Result<u8, Failure> {
                 .split('?')
                 .next()
                 .unwrap_or_default();
-            text.push_str(&format!("             login  at {address}\n"));
+            text.push_str(&one_line(format_args!("             login  at {address}")));
         }
-        Some(Err(error)) => text.push_str(&format!("             login  {error}\n")),
+        Some(Err(error)) => text.push_str(&one_line(format_args!("             login  {error}"))),
         None => {}
     }
     out(&text);
@@ -287,14 +297,18 @@ fn add(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
     file.remove(&["mcp", &add.name])?;
     file.merge(&json!({ "mcp": { &add.name: entry } }))?;
     file.write(&boot)?;
-    out(&format!("added {} to {}\n", add.name, file.name()));
+    out(&one_line(format_args!(
+        "added {} to {}",
+        add.name,
+        file.name()
+    )));
     if !taken.is_empty() {
-        err(&format!(
-            "warning: {} is stored in a private file in {}, not in {}; use {{env:NAME}} in settings that others share\n",
+        err(&one_line(format_args!(
+            "warning: {} is stored in a private file in {}, not in {}; use {{env:NAME}} in settings that others share",
             taken.join(", "),
             secrets.folder().display(),
             file.name()
-        ));
+        )));
     }
     Ok(0)
 }
@@ -311,7 +325,10 @@ fn remove(global: &Global, name: &str) -> Result<u8, Failure> {
                 let message = format!("cannot remove its secrets: {error}");
                 Failure::new("mcp.remove", message, None)
             })?;
-            out(&format!("removed {name} from {}\n", file.name()));
+            out(&one_line(format_args!(
+                "removed {name} from {}",
+                file.name()
+            )));
             return Ok(0);
         }
     }

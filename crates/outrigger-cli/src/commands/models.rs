@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::args::{Global, ModelsArgs};
 use crate::failure::Failure;
 use crate::terminal::progress::Line;
-use crate::terminal::{err, out};
+use crate::terminal::{err, one_line, out};
 
 /// Prints the models of the usable providers, one `provider/model` per line, by name.
 pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Failure> {
@@ -22,7 +22,7 @@ pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Fail
     agent.shutdown().await;
     refreshed.map_err(|error| Failure::of(&error))?;
     if args.refresh {
-        err(&format!("the catalog is {source}\n"));
+        err(&one_line(format_args!("the catalog is {source}")));
     }
     providers.sort_by(|a, b| a.id.cmp(&b.id));
     if let Some(wanted) = &args.provider {
@@ -40,7 +40,7 @@ pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Fail
         let mut models: Vec<(&String, &Value)> = provider.models.iter().collect();
         models.sort_by(|a, b| a.0.cmp(b.0));
         for (id, model) in models {
-            text.push_str(&format!("{}/{id}\n", provider.id));
+            text.push_str(&one_line(format_args!("{}/{id}", provider.id)));
             if args.verbose {
                 text.push_str(&serde_json::to_string_pretty(model).unwrap_or_default());
                 text.push('\n');

@@ -5,8 +5,8 @@ use outrigger_protocol::descriptor::{Constraints, Contract, SandboxProfile, Tool
 
 use crate::args::{Global, ToolCommand};
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{one_line, out};
 
 /// Runs the command.
 pub(crate) async fn tool(global: &Global, command: ToolCommand) -> Result<u8, Failure> {
@@ -73,15 +73,15 @@ fn line(tool: &ToolDescriptor) -> String {
         SandboxProfile::Process => "its plugin",
         SandboxProfile::Configured => "tools.sandbox",
     };
-    format!(
-        "{:<20} {:<8} {:<8} {:<15} {:<18} {}\n",
+    one_line(format_args!(
+        "{:<20} {:<8} {:<8} {:<15} {:<18} {}",
         tool.spec.name,
         tool.declared.version,
         contract(tool),
         sandbox,
         tool.spec.source,
         needs(tool),
-    )
+    ))
 }
 
 fn whole(tool: &ToolDescriptor) -> String {
@@ -136,9 +136,9 @@ fn whole(tool: &ToolDescriptor) -> String {
                 .map_or("anything".to_owned(), ToString::to_string),
         ),
     ];
-    let mut text = format!("{}\n", tool.spec.name);
+    let mut text = one_line(format_args!("{}", tool.spec.name));
     for (key, value) in rows {
-        text.push_str(&format!("  {key:<15} {value}\n"));
+        text.push_str(&one_line(format_args!("  {key:<15} {value}")));
     }
     text
 }

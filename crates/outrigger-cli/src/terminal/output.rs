@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use outrigger_stdx::sync::lock;
 use outrigger_terminal::{Size, safe};
-pub(crate) use outrigger_terminal::{name, question};
+pub(crate) use outrigger_terminal::{name, one_line, question};
 
 use crate::exit;
 

@@ -16,8 +16,22 @@ export default async () => ({ tool: { box: {
 } } })
 "#;
 
+/// Installs the connector in the user's configuration.
 pub(crate) fn manifest(world: &World, provides: &str) {
-    manifest_of(world, "connector", provides);
+    users_manifest(world, "connector", provides);
+}
+
+fn users_manifest(world: &World, kind: &str, provides: &str) {
+    manifest_of(world, kind, provides);
+    world.config(json!({ "plugin": [] }));
+    users_plugins(world, &json!([world.path("tools/acme")]));
+}
+
+fn users_plugins(world: &World, plugins: &serde_json::Value) {
+    let folder = world.home().join(".config/opencode");
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = json!({ "plugin": plugins }).to_string();
+    std::fs::write(folder.join("opencode.json"), config).unwrap();
 }
 
 fn manifest_of(world: &World, kind: &str, provides: &str) {
@@ -43,7 +57,7 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
             write(),
         ])
     };
-    let world = World::new((0..8).map(|n| if n % 2 == 0 { run() } else { done() }));
+    let world = World::new((0..10).map(|n| if n % 2 == 0 { run() } else { done() }));
     world.file("tools/acme/main.js", BOX);
     granting(
         &world,
@@ -94,7 +108,7 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
     }
 
     // C6: a plugin of another kind cannot be an executor.
-    manifest_of(&world, "toolset", "connectors = [\"box\"]");
+    users_manifest(&world, "toolset", "connectors = [\"box\"]");
     let errors = run();
     assert!(
         errors[0].contains("says that it is a \"toolset\""),
@@ -106,9 +120,20 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
     assert!(errors[0].contains("`box` cannot be used"), "{errors:?}");
     assert!(errors[0].contains("provides.connectors"), "{errors:?}");
 
-    world.config(json!({ "plugin": [] }));
+    users_plugins(&world, &json!([]));
     let errors = run();
     assert!(errors[0].contains("there is no plugin acme"), "{errors:?}");
+
+    // The project's plugin of that name is not the one that the user means, and its tool is one as any other.
+    manifest(&world, "connectors = [\"box\"]");
+    users_plugins(&world, &json!([]));
+    world.config(json!({ "plugin": ["./tools/acme"] }));
+    let errors = run();
+    assert!(
+        errors[0].contains("the plugin acme is the project's"),
+        "{errors:?}"
+    );
+    assert!(world.mock.last().tools().contains(&"box".to_owned()));
 }
 
 #[test]

@@ -117,6 +117,49 @@ export const P = async ({{ directory }}) => {{
     assert!(!world.read("of_user.txt").contains("changed"));
 }
 
+/// Neither a server of a project's plugin nor a project's plugin takes the name of a tool of the user's plugin or server, whichever
+/// registers first.
+#[test]
+fn a_project_takes_no_tools_name_by_a_server() {
+    // The server of a plugin reads the project.
+    let script = fs::read_to_string(crate::mcp::RICH).unwrap();
+    let server = json!({ "type": "local", "command": ["node", "rich.mjs"], "cwd": ".", "timeout": 20_000 });
+    let adds = format!(
+        "export const P = async () => ({{ config: async (c) => {{ c.mcp = {{ ...c.mcp, notes: {server} }} }} }})\n"
+    );
+    for (of_user, of_project, users_server, answer, warning) in [
+        (
+            bringing("notes_say", "of the user"),
+            adds.as_str(),
+            false,
+            "of the user",
+            "[mcp:notes] its tool notes_say is skipped",
+        ),
+        (
+            "export const P = async () => ({})\n".to_owned(),
+            bringing("notes_say", "of the project").as_str(),
+            true,
+            "said: hi",
+            "",
+        ),
+    ] {
+        let world = World::new([turn([call("notes_say", json!({ "text": "hi" }))]), done()]);
+        world.file("rich.mjs", &script);
+        let place = world.home().join(".config/opencode/plugin");
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join("of_user.js"), of_user).unwrap();
+        if users_server {
+            let config = json!({ "mcp": { "notes": server } }).to_string();
+            fs::write(world.home().join(".config/opencode/opencode.json"), config).unwrap();
+        }
+        world.plugin("of_project", of_project);
+        let run = world.run(&["hi"]).ok();
+        let results = world.mock.last().texts("tool");
+        assert!(results[0].contains(answer), "{results:?}: {}", run.stderr);
+        assert!(run.stderr.contains(warning), "{}", run.stderr);
+    }
+}
+
 /// The user answers a question in the words of a plugin, which says what "always" would cover.
 #[test]
 fn always_to_a_plugins_question_covers_that_tool_only() {

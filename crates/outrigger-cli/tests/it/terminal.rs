@@ -140,6 +140,51 @@ fn no_view_sends_what_a_terminal_obeys() {
     assert!(named >= 6, "only {named} views show it at all");
 }
 
+/// A name from outside cannot draw a line of a list.
+#[test]
+fn no_name_begins_a_line_of_its_own() {
+    const FORGED: &str = "x\nFORGED yours";
+    let world = World::new([done()]);
+    let program = "export const P = async () => ({ tool: { 'x\\nFORGED': { description: 'd', args: {}, execute: async () => 'd' } } })";
+    world.config(json!({
+        "agent": { FORGED: { "description": FORGED, "mode": "subagent" } },
+        "mcp": { FORGED: { "type": "local", "command": ["false", FORGED] } },
+        "plugin": [format!("./{FORGED}.js")],
+        "command": { FORGED: { "template": FORGED } },
+        "provider": { FORGED: { "name": FORGED, "models": { FORGED: { "name": FORGED } } } },
+    }));
+    world.file(&format!("{FORGED}.js"), program);
+    let hook = json!({ "matcher": FORGED, "hooks": [{ "type": "command", "command": format!("true #{FORGED}") }] });
+    let hooks = json!({ "hooks": { "PreToolUse": [hook] } });
+    world.file(".claude/settings.json", &hooks.to_string());
+    let mut named = 0;
+    let views: [&[&str]; 14] = [
+        &["plugin", "allow-hooks", "--list"],
+        &["plugin", "list"],
+        &["plugin", "snapshot"],
+        &["plugin", "verify"],
+        &["plugin", "review"],
+        &["plugin", "points"],
+        &["mcp", "list"],
+        &["mcp", "debug", FORGED],
+        &["config", "show"],
+        &["doctor"],
+        &["models"],
+        &["tool", "list"],
+        &["session", "list"],
+        &["auth", "list"],
+    ];
+    for args in views {
+        let shown = at_a_terminal(world.command(args));
+        let forged = shown
+            .lines()
+            .find(|it| it.trim_start().starts_with("FORGED"));
+        assert_eq!(forged, None, "{args:?}: {shown}");
+        named += usize::from(shown.contains("␊FORGED"));
+    }
+    assert!(named >= 5, "only {named} views show it at all");
+}
+
 /// JSON output has not changed.
 #[test]
 fn json_keeps_what_it_says() {

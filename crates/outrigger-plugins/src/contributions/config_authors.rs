@@ -37,6 +37,14 @@ impl Plugins {
         self.ids(self.authors(&format!("/{key}"), name))
     }
 
+    /// Returns whether one of them is a plugin of a project.
+    #[must_use]
+    pub fn is_configured_by_project(&self, key: &str, name: &str) -> bool {
+        let is_local = |&index: &usize| self.0.registry.with(index, |it| it.local) == Some(true);
+        let authors = self.authors(&format!("/{key}"), name);
+        authors.iter().any(is_local)
+    }
+
     /// Returns all plugins whose `config` hooks changed this place of the configuration or something in it, in the order of the calls.
     #[must_use]
     pub fn all_that_configured(&self, path: &[&str]) -> Vec<PluginId> {

@@ -145,6 +145,17 @@ impl ToolRuntime {
         entries.iter().map(|e| Arc::clone(&e.descriptor)).collect()
     }
 
+    /// Keeps a name for tools of the user's plugins and servers until the program ends, also while they are away.
+    pub fn keep_for_user(&self, name: &str) {
+        sync::write(&self.users).insert(name.to_owned());
+    }
+
+    /// Returns whether no tool of a project may have this name.
+    #[must_use]
+    pub fn is_kept_for_user(&self, name: &str) -> bool {
+        sync::read(&self.users).contains(name)
+    }
+
     /// Removes every tool of a source (`plugin:ID`, `mcp:NAME`).
     pub fn remove_source(&self, source: &str) {
         self.write().retain(|e| e.tool.spec().source != source);

@@ -80,6 +80,12 @@ impl McpHost for AgentState {
         Box::pin(self.plugin_sandbox_of_skill(skill))
     }
 
+    fn is_of_project(&self, server: &str) -> bool {
+        let plugins = &self.plugins.host;
+        plugins.is_configured_by_project("mcp", server)
+            || self.tools.server_launcher.is_of_project(server)
+    }
+
     fn registered(&self, tool: &str) {
         let settings = &self.config.settings.tool_execution;
         outrigger_contributions::grants::narrow(&self.tools.runtime, tool, settings);

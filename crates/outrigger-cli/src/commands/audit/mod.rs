@@ -117,9 +117,9 @@ fn line(stored: &StoredAudit) -> String {
     let record = &stored.record;
     let mut who = String::new();
     if let Some(plugin) = &record.plugin_id {
-        let _ = write!(who, " {plugin}");
+        let _ = write!(who, " {}", one_line(&plugin.to_string()));
         if let Some(sub) = &record.sub_plugin_id {
-            let _ = write!(who, "/{sub}");
+            let _ = write!(who, "/{}", one_line(&sub.to_string()));
         }
     }
     let mut text = format!(

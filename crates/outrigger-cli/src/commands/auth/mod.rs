@@ -12,7 +12,7 @@ use crate::args::{AuthCommand, Global};
 use crate::failure::Failure;
 use crate::terminal::progress::Line;
 use crate::terminal::prompt;
-use crate::terminal::{Paint, err, out};
+use crate::terminal::{self, Paint, err, out};
 
 /// Runs the command.
 pub(crate) async fn auth(global: &Global, command: AuthCommand) -> Result<u8, Failure> {
@@ -98,7 +98,8 @@ fn list(boot: &Boot, as_json: bool) -> Result<u8, Failure> {
     }
     let paint = Paint::for_stdout();
     let row = |name: &str, kind: &str, from: &str| {
-        let (kind, from) = (paint.dim(kind), paint.dim(from));
+        let (name, from) = (terminal::name(name), terminal::name(from));
+        let (kind, from) = (paint.dim(kind), paint.dim(&from));
         format!("{}  {kind}  {from}\n", paint.bold(&format!("{name:<24}")))
     };
     let mut text = String::new();

@@ -10,7 +10,7 @@ use outrigger_store::Store;
 use crate::args::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::terminal::{Paint, out};
+use crate::terminal::{Paint, one_line, out};
 
 struct Lines {
     paint: Paint,
@@ -19,17 +19,29 @@ struct Lines {
 
 impl Lines {
     fn good(&self, what: &str, text: impl std::fmt::Display) {
-        out(&format!("{} {what:<12} {text}\n", self.paint.good("ok  ")));
+        out(&format!(
+            "{} {}",
+            self.paint.good("ok  "),
+            one_line(format_args!("{what:<12} {text}"))
+        ));
     }
     fn note(&self, what: &str, text: impl std::fmt::Display) {
-        out(&format!("{} {what:<12} {text}\n", self.paint.dim("note")));
+        out(&format!(
+            "{} {}",
+            self.paint.dim("note"),
+            one_line(format_args!("{what:<12} {text}"))
+        ));
     }
     fn below(&self, text: impl std::fmt::Display) {
-        out(&format!("                  {text}\n"));
+        out(&one_line(format_args!("                  {text}")));
     }
     fn wrong(&mut self, what: &str, text: impl std::fmt::Display, hint: Option<&str>) {
         self.bad = true;
-        out(&format!("{} {what:<12} {text}\n", self.paint.bad("bad ")));
+        out(&format!(
+            "{} {}",
+            self.paint.bad("bad "),
+            one_line(format_args!("{what:<12} {text}"))
+        ));
         if let Some(hint) = hint {
             self.below(format_args!("hint: {hint}"));
         }

@@ -6,7 +6,7 @@ use outrigger_config::claude_hooks::{HookFile, HookScope};
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::terminal::progress::Line;
-use crate::terminal::{err, out};
+use crate::terminal::{entry, err, one_line, out};
 
 /// Runs the command. Shows what the hooks run.
 pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u8, Failure> {
@@ -14,7 +14,7 @@ pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u
     let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     let (files, problems) = config.claude_hooks();
     for problem in problems {
-        err(&format!("warning: {problem}\n"));
+        err(&entry(&format!("warning: {problem}")));
     }
     let files: Vec<HookFile> = files
         .into_iter()
@@ -47,17 +47,17 @@ fn shown(file: &HookFile, holds: bool) -> String {
         (_, true) => "allowed",
         (_, false) => "not allowed",
     };
-    let mut text = format!("{word:<12} {}\n", file.file.display());
+    let mut text = one_line(format_args!("{word:<12} {}", file.file.display()));
     for hook in &file.hooks {
         let matcher = match hook.matcher.as_str() {
             "" => String::new(),
             matcher => format!("({matcher})"),
         };
-        text.push_str(&format!(
-            "             {}{matcher}: {}\n",
+        text.push_str(&one_line(format_args!(
+            "             {}{matcher}: {}",
             hook.event.name(),
             hook.line()
-        ));
+        )));
     }
     text
 }

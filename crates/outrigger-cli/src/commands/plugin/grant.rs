@@ -7,8 +7,8 @@ use outrigger_plugins::{Grant, SnapshotEntry};
 
 use crate::args::{Global, GrantArgs};
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{one_line, out};
 
 /// Runs the command: writes the settings, or shows the current grants if none is named. No plugin is
 /// started.
@@ -33,11 +33,11 @@ pub(crate) fn run(global: &Global, args: &GrantArgs) -> Result<u8, Failure> {
         } else {
             "given to"
         };
-        out(&format!(
-            "`{}` is {done} {name}, in {}\n",
+        out(&one_line(format_args!(
+            "`{}` is {done} {name}, in {}",
             grant.key(),
             file.display()
-        ));
+        )));
     }
     out(&list(&boot, &name)?);
     Ok(0)
@@ -57,9 +57,9 @@ fn list(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
     };
     let given: Vec<&str> = Grant::ALL.into_iter().filter(has).map(Grant::key).collect();
     Ok(if given.is_empty() {
-        format!("{name} has no grants\n")
+        one_line(format_args!("{name} has no grants"))
     } else {
-        format!("{name} has {}\n", given.join(", "))
+        one_line(format_args!("{name} has {}", given.join(", ")))
     })
 }
 

@@ -9,8 +9,8 @@ use crate::args::Global;
 use crate::commands::settings_file::SettingsFile;
 use crate::exit;
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{one_line, out};
 
 /// Adds a plugin to the list, loads it and shows the result.
 pub(super) async fn install(global: &Global, spec: &str, of_user: bool) -> Result<u8, Failure> {
@@ -32,9 +32,12 @@ pub(super) async fn install(global: &Global, spec: &str, of_user: bool) -> Resul
     };
     if file.add_item("plugin", &json!(item))? {
         file.write(&boot)?;
-        out(&format!("added {item} to {}\n", file.name()));
+        out(&one_line(format_args!("added {item} to {}", file.name())));
     } else {
-        out(&format!("{item} is in {} already\n", file.name()))
+        out(&one_line(format_args!(
+            "{item} is in {} already",
+            file.name()
+        )))
     }
     let agent = Agent::boot(listing(global)?).await?;
     let mut plugins = agent.plugins();
@@ -58,7 +61,10 @@ pub(super) fn remove(global: &Global, spec: &str) -> Result<u8, Failure> {
         let mut file = SettingsFile::load(&boot, of_user)?;
         if file.remove_items("plugin", |item| names(item, spec) || names(item, &path))? {
             file.write(&boot)?;
-            out(&format!("removed {spec} from {}\n", file.name()));
+            out(&one_line(format_args!(
+                "removed {spec} from {}",
+                file.name()
+            )));
             return Ok(0);
         }
     }

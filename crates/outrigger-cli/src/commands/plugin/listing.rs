@@ -8,8 +8,8 @@ use super::perf::times;
 use crate::args::Global;
 use crate::commands::session::stored;
 use crate::failure::Failure;
-use crate::terminal::name;
 use crate::terminal::progress::Line;
+use crate::terminal::{name, one_line};
 
 /// Returns start parameters for commands that report problems of plugins: the agent starts even if
 /// plugins do not load.
@@ -29,7 +29,7 @@ pub(super) fn recorded(global: &Global) -> Result<(Store, ProjectLocation), Fail
 /// Says that there are no plugins: because the settings that name them are ignored, if so.
 pub(super) fn none(ignored: Option<&str>) -> String {
     match ignored {
-        Some(why) => format!("no plugins: {}\n", name(why)),
+        Some(why) => one_line(format_args!("no plugins: {why}")),
         None => "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned(),
     }
 }
@@ -51,24 +51,24 @@ fn origin(plugin: &PluginStatus) -> String {
     let version = plugin
         .version
         .as_deref()
-        .map(|v| format!(" {v}"))
+        .map(|v| format!(" {}", name(v)))
         .unwrap_or_default();
     text.push_str(&format!(
         "{:<12} {}{version}",
         plugin.stage.to_string(),
-        plugin.id
+        name(&plugin.id)
     ));
     if plugin.load_ms > 0.0 {
         text.push_str(&format!("  {:.0} ms", plugin.load_ms));
     }
     text.push('\n');
-    text.push_str(&format!(
-        "             from   {} in {}\n",
+    text.push_str(&one_line(format_args!(
+        "             from   {} in {}",
         plugin.spec,
         plugin.declared_in.display()
-    ));
+    )));
     if let Some(host) = &plugin.host {
-        text.push_str(&format!("             host   {host}\n"));
+        text.push_str(&one_line(format_args!("             host   {host}")));
     }
     // A named file is its own entry.
     let named = plugin
@@ -76,11 +76,17 @@ fn origin(plugin: &PluginStatus) -> String {
         .strip_prefix("file://")
         .map(std::path::Path::new);
     if let Some(entry) = plugin.entry.as_deref().filter(|e| named != Some(e)) {
-        text.push_str(&format!("             entry  {}\n", entry.display()));
+        text.push_str(&one_line(format_args!(
+            "             entry  {}",
+            entry.display()
+        )));
     }
-    for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools)] {
+    for (kind, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools)] {
         if !values.is_empty() {
-            text.push_str(&format!("             {name:<6} {}\n", values.join(", ")));
+            text.push_str(&one_line(format_args!(
+                "             {kind:<6} {}",
+                values.join(", ")
+            )));
         }
     }
     text
@@ -100,7 +106,7 @@ fn breakers(plugin: &PluginStatus) -> String {
             }
             (state, _) => format!("{hook} is {state}"),
         };
-        text.push_str(&format!("             breaker {line}\n"));
+        text.push_str(&one_line(format_args!("             breaker {line}")));
     }
     text
 }
@@ -110,28 +116,25 @@ fn troubles(plugin: &PluginStatus) -> String {
     let mut text = String::new();
     if plugin.events_missed > 0 {
         let missed = plugin.events_missed;
-        text.push_str(&format!(
-            "             events {missed} never reached its process\n"
-        ));
+        text.push_str(&one_line(format_args!(
+            "             events {missed} never reached its process"
+        )));
     }
     if let Some(cause) = &plugin.quarantine {
-        text.push_str(&format!("             apart  {cause}\n"));
+        text.push_str(&one_line(format_args!("             apart  {cause}")));
     }
     for (name, lines) in [("warn", &plugin.warnings), ("note", &plugin.notes)] {
         for line in lines {
-            let line = crate::terminal::name(line);
-            text.push_str(&format!("             {name:<6} {line}\n"));
+            text.push_str(&one_line(format_args!("             {name:<6} {line}")));
         }
     }
     if let Some(cause) = &plugin.cause {
-        text.push_str(&format!(
-            "             cause  {} (while {}) [{}]\n",
-            crate::terminal::name(&cause.message),
-            cause.at,
-            cause.code
-        ));
+        text.push_str(&one_line(format_args!(
+            "             cause  {} (while {}) [{}]",
+            cause.message, cause.at, cause.code
+        )));
         if let Some(hint) = &cause.hint {
-            text.push_str(&format!("             hint   {hint}\n"));
+            text.push_str(&one_line(format_args!("             hint   {hint}")));
         }
     }
     text

@@ -26,8 +26,8 @@ use crate::args::{Global, PluginCommand};
 use crate::commands::session::stored::find;
 use crate::exit;
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{one_line, out};
 
 /// Runs the command.
 pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8, Failure> {
@@ -108,7 +108,7 @@ async fn list(global: &Global, json: bool) -> Result<u8, Failure> {
     } else {
         out(&table(&plugins));
         for line in policies.iter().flat_map(PolicyFile::forbidden) {
-            out(&format!("{:<12} {line}\n", "policy"));
+            out(&one_line(format_args!("{:<12} {line}", "policy")));
         }
     }
     Ok(if bad && global.strict_plugins {

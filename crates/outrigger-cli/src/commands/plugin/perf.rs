@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::terminal;
-use crate::terminal::out;
+use crate::terminal::{name as shown, out};
 use outrigger_client::Remote;
 
 /// Number of records read at once.
@@ -94,8 +94,7 @@ fn table(rows: &[PerfRow]) -> String {
         "PLUGIN", "HOOK", "CALLS", "P50", "P95", "P99", "MAX", "TOTAL", "LARGEST"
     );
     for row in rows {
-        let _ = writeln!(
-            text,
+        text.push_str(&crate::terminal::one_line(format_args!(
             "{:wide$}  {:42} {:>7} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}{}",
             row.plugin,
             row.hook,
@@ -107,7 +106,7 @@ fn table(rows: &[PerfRow]) -> String {
             time(row.total_ms),
             row.max_bytes,
             troubles(row)
-        );
+        )));
     }
     text
 }
@@ -177,19 +176,23 @@ fn call(text: &mut String, number: usize, record: &HookRecord, began: u64) {
         "{:>5}  +{:<8} {:42} {:24} {:8} {:>9}",
         number + 1,
         format!("{} ms", record.at.saturating_sub(began)),
-        record.hook,
-        record.plugin.as_str(),
-        record.outcome,
+        shown(&record.hook.to_string()),
+        shown(record.plugin.as_str()),
+        shown(&record.outcome.to_string()),
         time(record.duration_ms),
     );
     if !matches!(record.decision, Decision::Continue | Decision::Skipped) {
         let _ = write!(text, "  {}", decision(record.decision));
     }
     if !record.changed.is_empty() {
-        let _ = write!(text, " {}", record.changed.join(" "));
+        let _ = write!(text, " {}", shown(&record.changed.join(" ")));
     }
     if let Some(message) = &record.message {
-        let _ = write!(text, "  {}", message.lines().next().unwrap_or_default());
+        let _ = write!(
+            text,
+            "  {}",
+            shown(message.lines().next().unwrap_or_default())
+        );
     }
     text.push('\n');
     text.push_str(&changes::lines(&record.values));
@@ -248,8 +251,7 @@ fn screen(answer: &Value) -> String {
         let usage = &plugin["usage"];
         let shown = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         let mark = |value: String| if shared { format!("{value}*") } else { value };
-        let _ = writeln!(
-            text,
+        text.push_str(&crate::terminal::one_line(format_args!(
             "{:28} {:12} {:>8} {:>7} {:>9} {:>10} {:>6} {:>4}{}",
             plugin["id"].as_str().unwrap_or_default(),
             plugin["stage"].as_str().unwrap_or_default(),
@@ -268,7 +270,7 @@ fn screen(answer: &Value) -> String {
             shown(usage["processes"].as_u64().map(|n| mark(n.to_string()))),
             plugin["generation"].as_u64().unwrap_or_default(),
             notes(plugin)
-        );
+        )));
     }
     if plugins.iter().any(|plugin| shares(plugin["pid"].as_u64())) {
         text.push_str("* of a process that several plugins share; OWN CPU is what is known to be a plugin's since the start\n");
@@ -305,7 +307,7 @@ fn notes(plugin: &Value) -> String {
         words.push(format!("apart: {cause}"));
     }
     if let Some(message) = plugin["cause"]["message"].as_str() {
-        words.push(crate::terminal::name(message));
+        words.push(message.to_owned());
     }
     if words.is_empty() {
         String::new()

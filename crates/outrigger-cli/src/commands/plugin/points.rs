@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::Global;
 use crate::failure::Failure;
-use crate::terminal::out;
+use crate::terminal::{one_line, out};
 
 /// Loads the plugins and lists the points of the program and of plugins, and the events that they
 /// declare. `types`: as TypeScript, of the named plugin or of all.
@@ -52,7 +52,10 @@ fn table(points: &[PointRow], events: &[EventRow]) -> String {
         .map(|row| row.name.len())
         .chain(events.iter().map(|row| row.name.len()));
     let width = names.max().unwrap_or_default();
-    let mut text = format!("{:<width$}  {:<22}  SUBSCRIBERS\n", "POINT", "ALLOWS");
+    let mut text = one_line(format_args!(
+        "{:<width$}  {:<22}  SUBSCRIBERS",
+        "POINT", "ALLOWS"
+    ));
     for row in points {
         let who = if row.subscribers.is_empty() {
             "-".to_owned()
@@ -60,19 +63,21 @@ fn table(points: &[PointRow], events: &[EventRow]) -> String {
             row.subscribers.join(", ")
         };
         let of = row.declared_by.as_ref().map(|id| format!("  (of {id})"));
-        text.push_str(&format!(
-            "{:<width$}  {:<22}  {who}{}\n",
+        text.push_str(&one_line(format_args!(
+            "{:<width$}  {:<22}  {who}{}",
             row.name,
             row.allows.join(", "),
             of.unwrap_or_default()
-        ));
+        )));
     }
     if !events.is_empty() {
         text.push_str(&format!("\n{:<width$}  DESCRIPTION\n", "EVENT"));
     }
     for row in events {
         let (name, about, of) = (&row.name, &row.description, &row.declared_by);
-        text.push_str(&format!("{name:<width$}  {about}  (of {of})\n"));
+        text.push_str(&one_line(format_args!(
+            "{name:<width$}  {about}  (of {of})"
+        )));
     }
     let points = points
         .iter()

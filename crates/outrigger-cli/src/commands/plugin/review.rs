@@ -8,7 +8,7 @@ use crate::args::{Global, ReviewArgs};
 use crate::exit;
 use crate::failure::Failure;
 use crate::terminal::progress::Line;
-use crate::terminal::{name, out};
+use crate::terminal::{name, one_line, out};
 use outrigger_terminal::{Frame, Size};
 
 /// Runs the command; no plugin is started. Exits with the code for plugins if one of them is still not trusted.
@@ -72,18 +72,18 @@ fn entry(review: &Review, all: bool) -> String {
         Reviewed::Refused => "refused",
     };
     let (id, spec) = (name(&review.id), name(&review.spec));
-    let mut text = format!("{state:<8} {id}  ({spec})\n");
+    let mut text = one_line(format_args!("{state:<8} {id}  ({spec})"));
     if let Some(reason) = &review.reason {
-        text.push_str(&format!("  {}\n", name(reason)));
+        text.push_str(&one_line(format_args!("  {}", name(reason))));
     }
     if let Some(trusted) = &review.trusted {
-        text.push_str(&format!(
-            "  trusted by {}: {} files, {}\n",
+        text.push_str(&one_line(format_args!(
+            "  trusted by {}: {} files, {}",
             trusted.by, trusted.files, trusted.hash
-        ));
+        )));
     }
     if let (Some(hash), false) = (&review.hash, review.state == Reviewed::Trusted) {
-        text.push_str(&format!("  now {hash}\n"));
+        text.push_str(&one_line(format_args!("  now {hash}")));
     }
     let size = Size {
         rows: MAX_ROWS,
@@ -126,10 +126,10 @@ pub(crate) async fn show(global: &Global, name: &str, json: bool) -> Result<u8, 
 fn shown(plugin: &PluginStatus) -> String {
     let mut text = super::listing::table(std::slice::from_ref(plugin));
     if let Some(trust) = &plugin.trust {
-        text.push_str(&format!(
-            "             trust  by {}: {} files, {}\n",
+        text.push_str(&one_line(format_args!(
+            "             trust  by {}: {} files, {}",
             trust.by, trust.files, trust.hash
-        ));
+        )));
     }
     if let Some(manifest) = &plugin.manifest {
         text.push_str(&granted(manifest));
@@ -144,23 +144,28 @@ fn granted(shown: &ManifestShown) -> String {
     } else {
         "none; this is what such a plugin is given"
     };
-    let mut text = format!("             manifest  {from}\n");
+    let mut text = one_line(format_args!("             manifest  {from}"));
     let value = serde_json::to_value(&shown.manifest).unwrap_or_default();
     for (key, value) in value.as_object().into_iter().flatten() {
         if value.as_object().is_none_or(|inner| !inner.is_empty()) {
-            text.push_str(&format!("               {key} = {value}\n"));
+            text.push_str(&one_line(format_args!("               {key} = {value}")));
         }
     }
-    text.push_str(&format!("             hooks  {}\n", shown.hooks));
+    text.push_str(&one_line(format_args!(
+        "             hooks  {}",
+        shown.hooks
+    )));
     let hosts = if shown.hosts.is_empty() {
         "none".to_owned()
     } else {
         shown.hosts.join(", ")
     };
-    text.push_str(&format!("             may connect to  {hosts}\n"));
+    text.push_str(&one_line(format_args!(
+        "             may connect to  {hosts}"
+    )));
     for (word, lines) in [("not given", &shown.withheld), ("policy", &shown.forbidden)] {
         for line in lines {
-            text.push_str(&format!("             {word}  {line}\n"));
+            text.push_str(&one_line(format_args!("             {word}  {line}")));
         }
     }
     text

@@ -5,8 +5,8 @@ use outrigger_plugins::{Snapshot, SnapshotEntry};
 
 use crate::args::{Global, SnapshotArgs};
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{name, one_line, out};
 
 /// Runs the command; nothing is started or written.
 pub(crate) fn run(global: &Global, args: &SnapshotArgs) -> Result<u8, Failure> {
@@ -41,20 +41,20 @@ fn table(snapshot: &Snapshot) -> String {
         "LAYER"
     );
     for it in &snapshot.entries {
-        text.push_str(&format!(
-            "{:8} {:wide$}  {:11} {:12} {}\n",
+        text.push_str(&one_line(format_args!(
+            "{:8} {:wide$}  {:11} {:12} {}",
             state(it),
             it.id,
             it.source.word(),
             it.layer.map_or("-", Layer::name),
             it.why
-        ));
+        )));
     }
     for line in &snapshot.forbidden {
-        text.push_str(&format!("policy   {line}\n"));
+        text.push_str(&one_line(format_args!("policy   {line}")));
     }
     for problem in &snapshot.problems {
-        text.push_str(&format!("note     {problem}\n"));
+        text.push_str(&one_line(format_args!("note     {problem}")));
     }
     text
 }
@@ -82,7 +82,7 @@ pub(crate) fn explain(snapshot: &Snapshot, id: &str) -> Result<String, Failure> 
     }
     let mut text: String = of_id.into_iter().map(explained).collect();
     for line in &snapshot.forbidden {
-        text.push_str(&format!("  policy        {line}\n"));
+        text.push_str(&one_line(format_args!("  policy        {line}")));
     }
     Ok(text)
 }
@@ -90,14 +90,14 @@ pub(crate) fn explain(snapshot: &Snapshot, id: &str) -> Result<String, Failure> 
 fn explained(it: &SnapshotEntry) -> String {
     let mut text = format!(
         "{} is {}\n  from    {} ({}, precedence {})\n",
-        it.id,
+        name(&it.id),
         state(it),
-        it.place,
+        name(&it.place),
         it.source.word(),
         it.precedence
     );
     if let Some(version) = &it.version {
-        text.push_str(&format!("  version {version}\n"));
+        text.push_str(&one_line(format_args!("  version {version}")));
     }
     if !it.manifest {
         text.push_str("  no manifest of its own; it is given what such plugins are given\n");
@@ -108,11 +108,11 @@ fn explained(it: &SnapshotEntry) -> String {
             (Some(other), _) if other < layer => "not asked".to_owned(),
             _ => "yes".to_owned(),
         };
-        text.push_str(&format!("  {:13} {said}\n", layer.name()));
+        text.push_str(&one_line(format_args!("  {:13} {said}", layer.name())));
     }
     match &it.remedy {
-        Some(remedy) => text.push_str(&format!("  hint: {remedy}\n")),
-        None => text.push_str(&format!("  why: {}\n", it.why)),
+        Some(remedy) => text.push_str(&one_line(format_args!("  hint: {remedy}"))),
+        None => text.push_str(&one_line(format_args!("  why: {}", it.why))),
     }
     text
 }

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::args::{Global, LifeArgs};
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{one_line, out};
 
 /// Runs the command: writes the switch and reports the consequences. No plugin is started; a running server notices the
 /// change automatically.
@@ -70,7 +70,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     }
     write_settings(&file, &text).map_err(|e| Failure::of(&e))?;
     let after = outrigger_agent::plugin_snapshot(&boot)?;
-    out(&format!("written to {name}\n"));
+    out(&one_line(format_args!("written to {name}")));
     out(&super::snapshot::explain(&after, id)?);
     Ok(0)
 }
@@ -89,11 +89,11 @@ pub(crate) async fn on_server(global: &Global, args: LifeArgs, what: &str) -> Re
     let remote = crate::boot::remote(&args.url, &args.server, global)?;
     let path = format!("/outrigger/plugin/{what}");
     let answer: serde_json::Value = remote.post(&path, &json!({ "id": args.id })).await?;
-    out(&format!(
-        "{} is {} (generation {})\n",
+    out(&one_line(format_args!(
+        "{} is {} (generation {})",
         args.id,
         answer["state"].as_str().unwrap_or("unknown"),
         answer["generation"]
-    ));
+    )));
     Ok(0)
 }

@@ -5,8 +5,8 @@ use outrigger_plugins::{Signed, Verification, verify};
 use crate::args::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{one_line, out};
 
 /// Runs the command; nothing is started. Exits with the code for plugins if a signature would prevent one from starting.
 pub(crate) async fn run(
@@ -61,12 +61,13 @@ fn line(it: &Verification) -> String {
         Some(Signed::Unreadable { why }) => format!("cannot read its signature: {why}"),
         None => "cannot be inspected".to_owned(),
     };
-    let mut text = format!("{}  ({})\n  {state}\n", it.id, it.spec);
+    let mut text = one_line(format_args!("{}  ({})", it.id, it.spec));
+    text.push_str(&one_line(format_args!("  {state}")));
     if let Some(digest) = &it.digest {
-        text.push_str(&format!("  {digest}\n"));
+        text.push_str(&one_line(format_args!("  {digest}")));
     }
     if let Some(problem) = &it.problem {
-        text.push_str(&format!("  not started: {problem}\n"));
+        text.push_str(&one_line(format_args!("  not started: {problem}")));
     }
     text
 }
