@@ -6,6 +6,7 @@ pub mod network;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -375,8 +376,8 @@ fn guard(
     lookups: &mut Lookups,
 ) -> Option<PathBuf> {
     let is_open = |path: &Path| {
-        open.iter()
-            .any(|root| path.starts_with(root) && path != root)
+        let plain: PathBuf = path.components().collect();
+        open.iter().any(|folder| is_below(&plain, folder))
     };
     let Some(leads) = leads else {
         let placed = placed(path, lookups);
@@ -392,6 +393,17 @@ fn guard(
         policy.held.extend(way.map(Path::to_path_buf));
     }
     Some(leads)
+}
+
+/// Returns whether a path is below a folder; neither has `.` or empty names in it. Compares bytes: hundreds of paths are compared with
+/// each writable folder, and name by name this takes a sixth of the time of a policy.
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let folder = folder.as_os_str().as_bytes();
+    let rest = path.as_os_str().as_bytes().strip_prefix(folder);
+    rest.is_some_and(|rest| match folder {
+        b"/" => !rest.is_empty(),
+        _ => rest.starts_with(b"/"),
+    })
 }
 
 /// Returns where a missing file would be.
@@ -431,6 +443,19 @@ mod tests {
         let started = [elsewhere.clone(), link.clone()];
         assert_eq!(launchers(None, &started), [link, script, elsewhere]);
         assert!(launchers(Some(&at("bin/outrigger")), &[]).is_empty());
+    }
+
+    #[test]
+    fn what_is_below_by_bytes_is_below_by_names() {
+        let paths = ["/", "/a", "/a/b", "/a/bc", "/a/b/c", "/ab", "/b/a", "/a/.."];
+        let odd = ["/a//b", "/a/./b/", "/a/b/.", "//a/b//c"];
+        for path in paths.iter().chain(&odd).map(Path::new) {
+            let plain: PathBuf = path.components().collect();
+            for folder in paths.map(Path::new) {
+                let expected = path.starts_with(folder) && path != folder;
+                assert_eq!(is_below(&plain, folder), expected, "{path:?} {folder:?}");
+            }
+        }
     }
 
     #[test]

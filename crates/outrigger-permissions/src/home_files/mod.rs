@@ -175,7 +175,8 @@ fn all(
     let mut found = Vec::new();
     for entry in entries {
         for path in places(folders, entry) {
-            match Beginning::of(&path) {
+            let begins = entry.ends_with('*').then(|| Beginning::of(&path));
+            match begins.flatten() {
                 Some(all) => found.extend(all.there(listings)),
                 None => found.push(path),
             }
