@@ -23,9 +23,11 @@ impl Loaded {
     /// Returns every value of the merged document, in its order. `plugin_origins` is omitted, since it is
     /// redundant.
     pub fn show(&self) -> Vec<Shown> {
+        let redacted = self.redacted();
         let mut out = Vec::new();
         for pointer in all_leaves(&self.value) {
-            let value = self.value.pointer(&pointer).unwrap_or(&Value::Null);
+            let hidden = Value::from(REDACTED);
+            let value = redacted.pointer(&pointer).unwrap_or(&hidden);
             match value {
                 _ if pointer == "/plugin_origins" => {}
                 Value::Array(items)

@@ -220,6 +220,23 @@ fn provenance() {
 }
 
 #[test]
+fn secrets_in_addresses_and_arguments_are_not_shown() {
+    let world = World::new(&[(
+        "home/.config/opencode/opencode.json",
+        r#"{"mcp": {
+            "r": {"type": "remote", "url": "https://x.example/mcp?api_key=hunter2hunter2"},
+            "l": {"type": "local", "command": ["server", "--token", "hunter2hunter2"]}
+        }}"#,
+    )]);
+    let shown = serde_json::to_string(&world.load().unwrap().show()).unwrap();
+    assert!(
+        shown.contains("x.example") && shown.contains("--token"),
+        "{shown}"
+    );
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
 fn errors_say_where_and_what_to_do() {
     let mut seen = String::new();
     for (path, text) in [

@@ -159,13 +159,6 @@ async fn a_page_of_another_port_sends_nothing_that_a_form_could() {
         let answer = asked(guard, method, "/x", &all).await;
         assert_eq!(answer.status(), status, "{method} {headers:?}");
     }
-    // Without a password there is none to be kept.
-    let open = Guard {
-        login: None,
-        ..guard("127.0.0.1")
-    };
-    let page = [("host", "127.0.0.1:4096"), other];
-    assert_eq!(asked(open, "POST", "/x", &page).await.status(), 200);
 }
 
 #[test]
