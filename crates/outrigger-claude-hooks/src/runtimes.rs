@@ -218,6 +218,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the user's own git")]
     fn git_of_a_users_hook_starts_no_program_of_the_repository() {
         let folder = tempfile::tempdir().unwrap();
         let git = |arguments: &[&str], variables: &[(Cow<'static, str>, OsString)]| {

@@ -2,16 +2,19 @@
 
 use outrigger_plugins::PluginToolEntry;
 use outrigger_protocol::permission_names::refused_name;
-use outrigger_tools::builtin;
+use outrigger_tools::{ToolRuntime, builtin};
 
 /// Bundled tools that no plugin can replace: the tools by which the model asks the user and reports its work, and the reply to an
 /// invalid call.
 const RESERVED: [&str; 3] = ["question", "todowrite", "invalid"];
 
-/// Returns the tools that cannot be registered because of their names, by index in the list of tools, and why. `is_users`: whether a
-/// tool of the user's plugins and MCP servers has the name, or had it.
+/// Returns the tools that cannot be registered because of their names, by index in the list of tools, and why. No tool of a
+/// project takes a name that the runtime keeps for the user; those of the user's plugins are kept from now on.
 #[must_use]
-pub fn refused(tools: &[PluginToolEntry], is_users: impl Fn(&str) -> bool) -> Vec<(usize, String)> {
+pub fn refused(tools: &[PluginToolEntry], runtime: &ToolRuntime) -> Vec<(usize, String)> {
+    for tool in tools.iter().filter(|tool| !tool.is_local) {
+        runtime.keep_for_user(&tool.spec.name);
+    }
     let tools = tools.iter().enumerate();
     tools
         .clone()
@@ -38,7 +41,9 @@ pub fn refused(tools: &[PluginToolEntry], is_users: impl Fn(&str) -> bool) -> Ve
                 .filter(|it| it.spec.name == *name && !it.is_local);
             let owner = match of_user.next() {
                 Some(of_user) => format!("your plugin {}", of_user.spec.source),
-                None if is_users(name) => "a plugin or an MCP server of yours".to_owned(),
+                None if runtime.is_kept_for_user(name) => {
+                    "a plugin or an MCP server of yours".to_owned()
+                }
                 None => return None,
             };
             Some((

@@ -34,6 +34,45 @@ pub struct UngrantedAction {
 }
 
 impl UngrantedAction {
+    /// Creates it for what a plugin did. `key`: its NAME, if it is identified.
+    pub fn of_plugin(plugin: &PluginId, grant: Grant, key: String, what: &str) -> Self {
+        let word = grant.key();
+        let is_known = plugin.0 != UNKNOWN_PLUGIN;
+        let (who, table) = if is_known {
+            (
+                format!("the plugin {}", plugin.0),
+                format!("[plugins.\"{key}\"]"),
+            )
+        } else {
+            (
+                "a plugin in a shared process".to_owned(),
+                "[plugins.NAME]".to_owned(),
+            )
+        };
+        Self {
+            plugin: plugin.clone(),
+            grant,
+            name: is_known.then_some(key),
+            why: format!(
+                "{who} {what} (`{word} = true` under {table} in your own outrigger.toml grants that)"
+            ),
+        }
+    }
+
+    /// Creates it for what a command hook did that its sandbox would not have let it do. There is no grant for that.
+    pub fn of_hook(hook: &PluginId, grant: Grant, what: &str) -> Self {
+        Self {
+            plugin: hook.clone(),
+            grant,
+            name: None,
+            why: format!(
+                "the command hook {} {what}, and its sandbox does not allow that (hooks in your own \
+                 ~/.claude/settings.json have your rights)",
+                hook.0
+            ),
+        }
+    }
+
     /// Returns whether this plugin acted, or one of those that share its process.
     pub fn may_be(&self, plugin: &PluginId) -> bool {
         self.plugin == *plugin || self.plugin.0 == UNKNOWN_PLUGIN

@@ -419,6 +419,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the user's own git")]
     fn the_npmrc_of_a_clone_is_removed_before_npm_reads_it() {
         let root = tempfile::tempdir().unwrap();
         let (hooks, origin) = (root.path().join("hooks"), root.path().join("origin"));

@@ -76,26 +76,6 @@ impl AgentState {
         if self.permissions.questions.is_granted(plugin, grant) && is_known {
             return None;
         }
-        let word = grant.key();
-        let (who, table) = if plugin.0 == UNKNOWN_PLUGIN {
-            (
-                "a plugin in a shared process".to_owned(),
-                "[plugins.NAME]".to_owned(),
-            )
-        } else {
-            (
-                format!("the plugin {}", plugin.0),
-                format!("[plugins.\"{key}\"]"),
-            )
-        };
-        let why = format!(
-            "{who} {what} (`{word} = true` under {table} in your own outrigger.toml grants that)"
-        );
-        Some(UngrantedAction {
-            plugin: plugin.clone(),
-            grant,
-            name: (plugin.0 != UNKNOWN_PLUGIN).then_some(key),
-            why,
-        })
+        Some(UngrantedAction::of_plugin(plugin, grant, key, what))
     }
 }

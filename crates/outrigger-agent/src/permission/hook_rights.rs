@@ -53,15 +53,6 @@ impl AgentState {
         };
         let is_foreign = self.plugins.host.is_foreign_hook(hook)
             && !self.permissions.questions.is_granted(hook, grant);
-        (is_foreign && is_beyond()).then(|| UngrantedAction {
-            plugin: hook.clone(),
-            grant,
-            name: None,
-            why: format!(
-                "the command hook {} {what}, and its sandbox does not allow that (hooks in your own \
-                 ~/.claude/settings.json have your rights)",
-                hook.0
-            ),
-        })
+        (is_foreign && is_beyond()).then(|| UngrantedAction::of_hook(hook, grant, what))
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn register(state: &Arc<AgentState>) {
     let plugins = state.plugins.host.list();
     let sandboxed = state.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
     let tools = state.plugins.host.tools();
-    let refused = tool_names::refused(&tools, |name| state.tools.runtime.is_kept_for_user(name));
+    let refused = tool_names::refused(&tools, &state.tools.runtime);
     for (index, entry) in tools.into_iter().enumerate() {
         // A tool that executes for a connector is not offered to the model.
         if crate::plugin_api::connector::is_executor(&state.config, &entry) {
@@ -32,9 +32,6 @@ pub(crate) fn register(state: &Arc<AgentState>) {
         if let Some((_, why)) = refused.iter().find(|(it, _)| *it == index) {
             report_skipped(&state.store, &entry.spec, why);
             continue;
-        }
-        if !entry.is_local {
-            state.tools.runtime.keep_for_user(&entry.spec.name);
         }
         let id = crate::permission::audit::owner(Some(&entry.spec));
         let plugin = plugins

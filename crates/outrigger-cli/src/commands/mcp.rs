@@ -78,7 +78,7 @@ fn entry(status: &McpStatus, auth: Option<AuthState>) -> String {
         terminal::name(&status.name)
     );
     if !status.transport.is_empty() {
-        text.push_str(&format!("  {}", terminal::name(&status.transport)));
+        text.push_str(&format!("  {}", terminal::name(status.transport)));
     }
     if auth == Some(AuthState::Authenticated) {
         text.push_str("  logged in");

@@ -123,7 +123,8 @@ export const P = async ({{ directory }}) => {{
 fn a_project_takes_no_tools_name_by_a_server() {
     // The server of a plugin reads the project.
     let script = fs::read_to_string(crate::mcp::RICH).unwrap();
-    let server = json!({ "type": "local", "command": ["node", "rich.mjs"], "cwd": ".", "timeout": 20_000 });
+    let server =
+        json!({ "type": "local", "command": ["node", "rich.mjs"], "cwd": ".", "timeout": 20_000 });
     let adds = format!(
         "export const P = async () => ({{ config: async (c) => {{ c.mcp = {{ ...c.mcp, notes: {server} }} }} }})\n"
     );
