@@ -79,14 +79,16 @@ impl Running {
         fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default()
     }
 
-    /// Returns the peak memory use so far; 0 after its end.
+    /// Returns the peak memory use so far, without pages of files: the code of a debug build alone takes 80 MB. 0 after
+    /// its end.
     pub fn peak_kib(&self) -> u64 {
         let status = self.status();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .unwrap_or_default();
-        line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+        let kib = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.unwrap_or_default().trim().trim_end_matches(" kB");
+            number.parse().unwrap_or(0)
+        };
+        kib("VmHWM:").saturating_sub(kib("RssFile:"))
     }
 
     /// Returns its process id.

@@ -85,7 +85,7 @@ fn entry(status: &McpStatus, auth: Option<AuthState>) -> String {
     }
     text.push('\n');
     let mut line = |name: &str, value: &str| {
-        text.push_str(&one_line(format_args!("             {name:<6} {value}")));
+        text.push_str(&terminal::entry(&format!("             {name:<6} {value}")));
     };
     if let Some(server) = &status.server {
         line("server", server);
@@ -264,7 +264,9 @@ async fn debug(global: &Global, name: &str) -> Result<u8, Failure> {
                 .unwrap_or_default();
             text.push_str(&one_line(format_args!("             login  at {address}")));
         }
-        Some(Err(error)) => text.push_str(&one_line(format_args!("             login  {error}"))),
+        Some(Err(error)) => {
+            text.push_str(&terminal::entry(&format!("             login  {error}")))
+        }
         None => {}
     }
     out(&text);

@@ -245,7 +245,7 @@ fn a_tool_that_writes_100_mb() {
         std::thread::sleep(Duration::from_millis(20));
     }
     running.end().ok();
-    assert!(peak > 0 && peak < 90 * 1024, "{peak} KiB at most");
+    assert!(peak > 0 && peak < 40 * 1024, "{peak} KiB at most");
     let result = world.mock.last().texts("tool").remove(0);
     assert!(
         result.len() < 64 * 1024,

@@ -140,7 +140,7 @@ fn a_project_takes_no_tools_name_by_a_server() {
             "export const P = async () => ({})\n".to_owned(),
             bringing("notes_say", "of the project").as_str(),
             true,
-            "said: hi",
+            "said",
             "",
         ),
     ] {

@@ -26,7 +26,15 @@ fn every_method_is_in_the_document_and_in_the_host_script() {
         fs::read_to_string(root.join("crates/outrigger-protocol/src/plugin/rpc/mod.rs")).unwrap();
     let document = fs::read_to_string(root.join("docs/plugin-protocol.md")).unwrap();
     let files = [
-        "auth", "enter", "file", "host", "load", "own", "run", "sdk", "wire",
+        "auth",
+        "blame",
+        "custom_points",
+        "file",
+        "host",
+        "load",
+        "run",
+        "sdk",
+        "wire",
     ];
     let script: String = files
         .map(|name| {

@@ -4,7 +4,7 @@ use outrigger_plugin_package::Source;
 
 use super::{COMMAND_GROUP, Plugin, Registry};
 
-/// Identifier of the command hooks in the user's own settings.
+/// Identifier of the command hooks in the user's own settings, without the number of a further file.
 const USERS_HOOKS: &str = "claude:user";
 use crate::access::user_grants::{Grant, grant_key};
 
@@ -26,7 +26,11 @@ impl Registry {
     pub fn is_foreign_hook(&self, id: &str) -> bool {
         let table = self.read();
         let mut named = table.plugins.iter().filter(|it| it.id == id);
-        named.any(|it| it.group == Some(COMMAND_GROUP) && it.id != USERS_HOOKS)
+        named.any(|it| {
+            // Further files of a kind have a number behind `#`.
+            let kind = it.id.split('#').next();
+            it.group == Some(COMMAND_GROUP) && kind != Some(USERS_HOOKS)
+        })
     }
 
     /// Implements `Plugins::is_of_project` of the plugin host.

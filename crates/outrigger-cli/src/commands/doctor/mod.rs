@@ -10,7 +10,7 @@ use outrigger_store::Store;
 use crate::args::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::terminal::{Paint, one_line, out};
+use crate::terminal::{Paint, entry, out};
 
 struct Lines {
     paint: Paint,
@@ -22,25 +22,25 @@ impl Lines {
         out(&format!(
             "{} {}",
             self.paint.good("ok  "),
-            one_line(format_args!("{what:<12} {text}"))
+            entry(&format!("{what:<12} {text}"))
         ));
     }
     fn note(&self, what: &str, text: impl std::fmt::Display) {
         out(&format!(
             "{} {}",
             self.paint.dim("note"),
-            one_line(format_args!("{what:<12} {text}"))
+            entry(&format!("{what:<12} {text}"))
         ));
     }
     fn below(&self, text: impl std::fmt::Display) {
-        out(&one_line(format_args!("                  {text}")));
+        out(&entry(&format!("                  {text}")));
     }
     fn wrong(&mut self, what: &str, text: impl std::fmt::Display, hint: Option<&str>) {
         self.bad = true;
         out(&format!(
             "{} {}",
             self.paint.bad("bad "),
-            one_line(format_args!("{what:<12} {text}"))
+            entry(&format!("{what:<12} {text}"))
         ));
         if let Some(hint) = hint {
             self.below(format_args!("hint: {hint}"));
