@@ -388,7 +388,7 @@ impl ModelError {
     }
 
     /// Returns how often the request is retried under a policy. Once if no name server answers: without a network that persists, and
-    /// the policy's retries take a minute. Twice if nothing listens at an address of this machine: that is enough for a
+    /// the policy's retries take a minute. Twice if nothing listens at a local address: that is enough for a
     /// server that restarts.
     pub(crate) fn max_retries(&self, policy: &RetryPolicy) -> u32 {
         match self {
@@ -489,44 +489,12 @@ impl ModelError {
 /// OpenCode's name for a response with an error status.
 const API_ERROR: &str = "APIError";
 
-/// Returns whether a connection to this machine itself was refused.
+/// Returns whether this machine, or one of its network, refused the connection: no server runs there.
 fn is_refused_locally(url: &str, message: &str) -> bool {
-    let host = url.parse::<http::Uri>().ok();
-    let host = host.as_ref().and_then(http::Uri::host).unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    let is_here = host == "localhost" || address.is_ok_and(|it| it.is_loopback());
-    is_here && message.contains("Connection refused")
+    let is_local = reqwest::Url::parse(url).is_ok_and(|url| outrigger_net::is_local(&url));
+    is_local && message.contains("Connection refused")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A local server that is not running is given up sooner than an overloaded provider.
-    #[test]
-    fn a_refused_connection_to_this_machine_is_retried_twice() {
-        let policy = RetryPolicy::default();
-        let error = |url: &str, message: &str| ModelError::Connect {
-            provider: "local".to_owned(),
-            url: url.to_owned(),
-            message: message.to_owned(),
-            lookup: None,
-        };
-        let refused = "tcp connect error: Connection refused (os error 111)";
-        for (url, message, retries) in [
-            ("http://127.0.0.1:11434/v1", refused, 2),
-            ("http://localhost:11434/v1", refused, 2),
-            ("http://[::1]:11434/v1", refused, 2),
-            (
-                "http://127.0.0.1:11434/v1",
-                "connection reset",
-                policy.max_retries,
-            ),
-            ("https://example.com/v1", refused, policy.max_retries),
-        ] {
-            assert_eq!(error(url, message).max_retries(&policy), retries, "{url}");
-        }
-        let hint = error("http://127.0.0.1:11434/v1", refused).hint();
-        assert!(hint.is_some_and(|it| it.contains("`provider.local.options.baseURL`")));
-    }
-}
+#[path = "error_tests.rs"]
+mod tests;

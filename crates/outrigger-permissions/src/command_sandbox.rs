@@ -29,16 +29,6 @@ use crate::home_files::{self, Beginning, HomeFiles, command_caches};
 /// Terminals, and named shared memory.
 const DEVICES: [&str; 3] = ["/dev/ptmx", "/dev/pts", "/dev/shm"];
 
-/// Variables that name a proxy.
-const PROXIES: [&str; 6] = [
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-];
-
 /// Number of names that are tried for a temporary folder.
 const NAMES: u32 = 1000;
 
@@ -89,7 +79,7 @@ impl Drop for Temporary {
 /// Returns the local services that an agent's commands can reach: their own, those of `tools.ports`, and a local proxy that the
 /// environment names.
 pub fn loopback(config: &Loaded) -> Loopback {
-    let proxies = PROXIES.iter().filter_map(|name| {
+    let proxies = outrigger_tools::builtin::PROXIES.iter().filter_map(|name| {
         let value = std::env::var(name).ok()?;
         let (_, port) = value.trim_end_matches('/').rsplit_once(':')?;
         port.parse().ok()

@@ -17,7 +17,7 @@ mod table;
 mod webfetch;
 mod websearch;
 
-pub use bash::{shell_environment, shell_program};
+pub use bash::{PROXIES, shell_environment, shell_program};
 pub use websearch::SearchService;
 
 use std::collections::BTreeSet;

@@ -33,13 +33,7 @@ impl HomeFiles {
     /// Returns the existing ones, without the secrets that the user shows to commands. Reads the disk.
     pub fn of(folders: &Folders, shown: &[String], listings: &mut Listings) -> Self {
         let shown: Vec<&Path> = shown.iter().map(Path::new).collect();
-        let mut secrets = all(
-            folders,
-            SECRETS.iter().copied(),
-            SECRETS_BY_VARIABLE,
-            listings,
-        );
-        secrets.extend(settings::with_keys(folders, listings));
+        let mut secrets = secrets(folders, listings);
         secrets
             .retain(|it| listings.exists(it) && !shown.iter().any(|shown| it.starts_with(shown)));
         Self {
@@ -137,16 +131,17 @@ pub fn check(folders: &Folders, shown: &[String]) {
     }
 }
 
+/// Returns the places of secrets, also those where nothing exists. Reads the disk.
+fn secrets(folders: &Folders, listings: &mut Listings) -> Vec<PathBuf> {
+    let named = SECRETS.iter().copied();
+    let mut found = all(folders, named, SECRETS_BY_VARIABLE, listings);
+    found.extend(settings::with_keys(folders, listings));
+    found
+}
+
 /// Returns secrets that a user shows and that are not on the list.
 fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
-    let listings = &mut Listings::default();
-    let mut secrets = all(
-        folders,
-        SECRETS.iter().copied(),
-        SECRETS_BY_VARIABLE,
-        listings,
-    );
-    secrets.extend(settings::with_keys(folders, listings));
+    let secrets = secrets(folders, &mut Listings::default());
     let known = |it: &&String| secrets.iter().any(|secret| secret.starts_with(it));
     shown
         .iter()

@@ -17,7 +17,7 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_sandbox::{ProcessFreeze, Spec, Stdio, host_path};
 use serde_json::{Value, json};
 
-pub use self::environment::shell_environment;
+pub use self::environment::{PROXIES, shell_environment};
 use super::{MAX_SAFE, Options, spec, text};
 use crate::error::ToolError;
 use crate::files::locate;

@@ -66,8 +66,8 @@ const VARIABLES: &[&str] = &[
     "no_proxy",
     "NO_PROXY",
 ];
-/// Variables of proxies.
-const PROXIES: &[&str] = &[
+/// Variables that name a proxy.
+pub const PROXIES: &[&str] = &[
     "http_proxy",
     "https_proxy",
     "all_proxy",
